@@ -22,6 +22,7 @@ use crate::log::Shape;
 use crate::notes::Note;
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
+use crate::types::Owner;
 
 /// Writes one shard's checkpoint; the segments it took, or `None` if there was no room.
 pub(crate) fn save(shard: &mut Shard) -> Result<Option<Vec<u32>>> {
@@ -270,12 +271,12 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
     row.encode(&mut out);
     shard.log.segments().iter().for_each(|segment| row_of(segment).encode(&mut out));
     put_u64s(&mut out, &[shard.counts().iter().len() as u64]);
-    for (space, partition, entries) in shard.counts().iter() {
+    for (Owner { space, partition }, entries) in shard.counts().iter() {
         CountRow { space, partition, entries }.encode(&mut out);
     }
     put_u64s(&mut out, &[shard.notes.len() as u64]);
     for note in shard.notes.iter() {
-        let (space, partition) = note.owner;
+        let Owner { space, partition } = note.owner;
         let record_bytes = note.size.bytes();
         let Note { address, by, shared_bits, .. } = *note;
         NoteRow { address, by, space, partition, shared_bits, record_bytes }.encode(&mut out);
@@ -353,7 +354,7 @@ fn decode_tables(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<(Layout, 
     }
     for _ in 0..fields.u64()? {
         let CountRow { space, partition, entries } = CountRow::decode(fields)?;
-        shard.counts_mut().set(space, partition, entries);
+        shard.counts_mut().set(Owner { space, partition }, entries);
     }
     decode_notes_and_pieces(shard, fields)?;
     let shape = shard.log.shape();
@@ -383,7 +384,7 @@ fn decode_notes_and_pieces(shard: &mut Shard, fields: &mut Fields<'_>) -> Option
         let NoteRow { address, by, space, partition, shared_bits, record_bytes } =
             NoteRow::decode(fields)?;
         let size = SizeCode::covering(record_bytes);
-        let owner = (space, partition);
+        let owner = Owner { space, partition };
         let note = Note { address: address_in(&shape, address)?, by, owner, size, shared_bits };
         shard.notes.add(shape.split(address).0, note);
     }

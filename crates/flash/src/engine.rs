@@ -34,14 +34,14 @@ use crate::format::{Floor, Superblock};
 use crate::log::{Attempt, Refusal};
 use crate::options::StoreOptions;
 use crate::policy::{self, ReclaimPolicy, WhenFull};
-use crate::record::{HashSeed, Payloads, check_space};
+use crate::record::{HashSeed, HashedKey, Payloads, check_space};
 use crate::recovery::{self, Recovered};
 use crate::shard::{
     Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Removal, Shard, Written,
 };
 use crate::statistics::{Opened, StoreStatistics};
 use crate::superblock;
-use crate::types::{Durability, Key, SpaceId, Timestamp};
+use crate::types::{Durability, SpaceId, Timestamp};
 
 /// What all clones and sessions of a store share.
 pub(crate) struct Engine {
@@ -203,7 +203,7 @@ impl Engine {
                 return Ok(Put::Postponed);
             }
             match pace {
-                _ if self.gains_room((number, wanted), request.now, &mut reclaims)? => {}
+                _ if self.gains_room(number, wanted, request.now, &mut reclaims)? => {}
                 _ if makes_room && reclaims.seals() && self.seal_for_slots(number)? => {}
                 Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
                 Pace::Unmarked => return Err(self.full(number)),
@@ -235,11 +235,12 @@ impl Engine {
     /// Removes the entry at `location`, which was found to be the key's.
     pub(crate) fn remove(
         &self,
-        (key, hash): (Key<'_>, u128),
+        key: HashedKey<'_>,
         location: Location,
-        (now, waits): (Timestamp, Waits),
+        now: Timestamp,
+        waits: Waits,
     ) -> Result<Removal> {
-        let removed = self.entomb((hash, now, waits), |shard| shard.remove(key, hash, location));
+        let removed = self.entomb(key.hash, now, waits, |shard| shard.remove(key, location));
         Ok(removed?.unwrap_or(Removal::Awaits))
     }
 
@@ -247,12 +248,13 @@ impl Engine {
     /// matched, those that were `tried`, are of other keys or over.
     pub(crate) fn remove_absent(
         &self,
-        (key, hash): (Key<'_>, u128),
+        key: HashedKey<'_>,
         tried: &[Location],
-        (now, waits): (Timestamp, Waits),
+        now: Timestamp,
+        waits: Waits,
     ) -> Result<Absence> {
         let entombed =
-            self.entomb((hash, now, waits), |shard| shard.remove_absent((key, hash), tried, now));
+            self.entomb(key.hash, now, waits, |shard| shard.remove_absent(key, tried, now));
         Ok(entombed?.unwrap_or(Absence::Awaits))
     }
 
@@ -260,7 +262,9 @@ impl Engine {
     /// gone. `None`: the device has still to answer.
     fn entomb<T>(
         &self,
-        (hash, now, mut waits): (u128, Timestamp, Waits),
+        hash: u128,
+        now: Timestamp,
+        mut waits: Waits,
         mut write: impl FnMut(&mut Shard) -> Attempt<T>,
     ) -> Result<Option<T>> {
         self.check_open()?;
@@ -284,7 +288,7 @@ impl Engine {
             if !waits_for_room.go_on(reclaims.awaited) {
                 return Ok(None);
             }
-            if !self.gains_room((number, wanted), now, &mut reclaims)? {
+            if !self.gains_room(number, wanted, now, &mut reclaims)? {
                 return Err(self.full(number));
             }
         }

@@ -16,7 +16,7 @@ mod piece;
 mod size_code;
 mod superblock;
 
-use crate::types::SpaceId;
+use crate::types::{Owner, SpaceId};
 pub(crate) use checkpoint::{
     CountRow, Fields, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow, RowState,
     SegmentRow, ShardRow, SpillRow, put_u64s,
@@ -183,6 +183,12 @@ impl RecordHeader {
     /// Bytes of the record: header, key and stored value, without alignment.
     pub(crate) fn record_bytes(&self) -> usize {
         self.header_bytes() + self.key_bytes as usize + self.value_bytes as usize
+    }
+
+    /// Whose the record is.
+    #[inline]
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { space: self.space, partition: self.partition }
     }
 
     /// Bytes before the key.
@@ -433,6 +439,12 @@ impl FooterEntry {
             offset: place * RECORD_ALIGNMENT as u32,
             flags: Flags::from_byte(*bytes.get(39)?)?,
         })
+    }
+
+    /// Whose the record is.
+    #[inline]
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { space: self.space, partition: self.partition }
     }
 
     /// Bytes the record takes in its segment.

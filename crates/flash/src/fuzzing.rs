@@ -7,7 +7,7 @@ use crate::format::{
     Manifest, RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind, SegmentHeader, Superblock,
 };
 use crate::options::{Compression, SEGMENT_BYTES_MIN};
-use crate::record::{HashSeed, Payloads};
+use crate::record::{HashSeed, Payloads, Wanted};
 use crate::recovery::{Scanner, parse, seal_image};
 use crate::unreadable::Gaps;
 
@@ -20,7 +20,7 @@ pub fn record(bytes: &[u8]) {
     assert!(bytes.starts_with(encoded), "a header is what its bytes say");
     let Ok(payloads) = Payloads::new(Compression::None, None) else { return };
     let mut scratch = Vec::new();
-    let wanted = (header.generation, None);
+    let wanted = Wanted::any(u64::from(header.generation));
     let Ok(record) = payloads.open(0, bytes, wanted, &mut scratch) else { return };
     assert_eq!(record.header, header);
     assert_eq!(record.key.len(), header.key_bytes as usize);
@@ -42,7 +42,7 @@ pub fn segment(bytes: &[u8]) {
     let whole = Gaps::default();
     if let Some((_, Some((_, footer)))) = parse(&image, header.store, header.shard) {
         let claimed = footer.len();
-        assert!(scanner.checked((&image, &whole), &header, footer).len() <= claimed);
+        assert!(scanner.checked(&image, &whole, &header, footer).len() <= claimed);
     }
     let (entries, _) = scanner.scan(&image, &header);
     assert!(entries.is_sorted_by(|a, b| a.offset < b.offset), "records stand front to back");
@@ -50,7 +50,7 @@ pub fn segment(bytes: &[u8]) {
     let sealed = parse(&image, header.store, header.shard).and_then(|(_, footer)| footer);
     let sealed = sealed.map(|(_, footer)| footer);
     assert_eq!(sealed.as_ref(), Some(&entries), "what recovery seals verifies");
-    assert_eq!(scanner.checked((&image, &whole), &header, sealed.unwrap_or_default()), entries);
+    assert_eq!(scanner.checked(&image, &whole, &header, sealed.unwrap_or_default()), entries);
 }
 
 /// `bytes` as a copy of the superblock.

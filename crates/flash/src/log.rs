@@ -300,7 +300,7 @@ impl Log {
         };
         let address = self.shape.address(open.segment, open.used);
         let stamp = self.appended + 1;
-        open.push((&entry, aligned as u32), age, (stamp, self.shape.sync_unit));
+        open.push(&entry, age, stamp, self.shape.sync_unit);
         let counted = SizeCode::covering(record_bytes as u64).bytes() as u32;
         segment.live_bytes += counted;
         segment.used_bytes += counted;

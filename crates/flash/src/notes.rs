@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use crate::format::PIECE_SPACE;
 use crate::format::SizeCode;
-use crate::types::SpaceId;
+use crate::types::{Owner, SpaceId};
 
 /// One unchecked overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Note {
     /// Space and partition of the key that was put, which was not counted as a new one. The space
     /// of
     /// pieces once it was dropped.
-    pub owner: (SpaceId, u16),
+    pub owner: Owner,
     /// How long the hidden record is.
     pub size: SizeCode,
     /// How many leading bits of the index hash the two keys are known to share.
@@ -79,7 +79,7 @@ impl Notes {
 
     /// Removes and returns the note on the record at `address` in `segment` whose own whole hash is
     /// `hash`, or the one that was put over it: both share the prefix.
-    pub(crate) fn take(&mut self, hash: u128, (segment, address): (u32, u64)) -> Option<Note> {
+    pub(crate) fn take(&mut self, hash: u128, segment: u32, address: u64) -> Option<Note> {
         let noted = self.by_segment.get_mut(&segment)?;
         let seen = noted.iter().position(|noted| *noted == address)?;
         let key = prefix(index_hash(hash));
@@ -107,8 +107,8 @@ impl Notes {
     /// What was put into a space, or into one partition of it, was dropped and counts no more.
     pub(crate) fn disown(&mut self, space: SpaceId, partition: Option<u16>) {
         for note in self.by_prefix.values_mut().flatten() {
-            if note.owner.0 == space && partition.is_none_or(|p| p == note.owner.1) {
-                note.owner.0 = PIECE_SPACE;
+            if note.owner.space == space && partition.is_none_or(|p| p == note.owner.partition) {
+                note.owner.space = PIECE_SPACE;
             }
         }
     }

@@ -44,6 +44,35 @@ impl HashSeed {
     }
 }
 
+/// A key and its hash.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HashedKey<'k> {
+    pub key: Key<'k>,
+    pub hash: u128,
+}
+
+/// Which record is looked for: of which use of a segment, and of which key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'k> {
+    generation: u32,
+    /// `None`: any.
+    key: Option<Key<'k>>,
+}
+
+impl<'k> Wanted<'k> {
+    /// Any record of a segment in its use `sequence`, or in one whose generation that is.
+    #[inline]
+    pub(crate) fn any(sequence: u64) -> Wanted<'k> {
+        Wanted { generation: sequence as u32, key: None }
+    }
+
+    /// The one of `key`.
+    #[inline]
+    pub(crate) fn of(sequence: u64, key: Key<'k>) -> Wanted<'k> {
+        Wanted { generation: sequence as u32, key: Some(key) }
+    }
+}
+
 /// A record's bytes, taken apart and found whole.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
@@ -175,10 +204,10 @@ impl Payloads {
         &self,
         shard: u16,
         bytes: &'a [u8],
-        wanted: (u32, Option<Key<'_>>),
+        wanted: Wanted<'_>,
         scratch: &'a mut Vec<u8>,
     ) -> std::result::Result<Record<'a>, Mismatch> {
-        let (generation, key) = wanted;
+        let Wanted { generation, key } = wanted;
         let header = RecordHeader::decode(bytes).ok_or(Mismatch::Foreign)?;
         if header.generation != generation && !planted!("generation-not-compared") {
             return Err(Mismatch::Foreign);
@@ -208,13 +237,12 @@ impl Payloads {
     }
 
     /// Whether the record at the start of `bytes` is of the generation and key wanted. The
-    /// payload's
-    /// checksum is not looked at.
+    /// payload's checksum is not looked at.
     pub(crate) fn is_of(
         &self,
         shard: u16,
         bytes: &[u8],
-        wanted: (u32, Option<Key<'_>>),
+        wanted: Wanted<'_>,
         scratch: &mut Vec<u8>,
     ) -> bool {
         if self.encrypts() {
@@ -223,8 +251,8 @@ impl Payloads {
         let Some(header) = RecordHeader::decode(bytes) else { return false };
         let start = header.header_bytes();
         let end = start + header.key_bytes as usize;
-        header.generation == wanted.0
-            && wanted.1.is_none_or(|key| {
+        header.generation == wanted.generation
+            && wanted.key.is_none_or(|key| {
                 header.space == key.space && bytes.get(start..end) == Some(key.bytes)
             })
     }

@@ -28,7 +28,7 @@ use entresol_planted::planted;
 pub use ahead::SegmentUse;
 use ahead::Trail;
 use counts::Counts;
-pub(crate) use ends::seconds_of;
+pub(crate) use ends::{Ending, seconds_of};
 use pinned::PinnedBytes;
 
 use crate::error::Result;
@@ -38,10 +38,10 @@ use crate::large::LargeValues;
 use crate::log::Log;
 use crate::notes::{Note, Notes, index_hash};
 use crate::policy::ReclaimPolicy;
-use crate::record::{HashSeed, Payloads, Record};
+use crate::record::{HashSeed, Payloads, Record, Wanted};
 use crate::segment::Stream;
 use crate::statistics::ShardCounters;
-use crate::types::{Key, SpaceId};
+use crate::types::{Key, Owner};
 
 pub(crate) use room::{Mark, Pace};
 pub(crate) use victim::{BATCH, Part, Step, Victim};
@@ -296,7 +296,7 @@ impl Shard {
                     break;
                 }
                 Some(bytes) => {
-                    let wanted = (generation as u32, Some(key));
+                    let wanted = Wanted::of(generation, key);
                     if self.payloads.is_of(self.log.shape().shard, bytes, wanted, &mut self.scratch)
                     {
                         step = Sought::Memory(place, generation);
@@ -319,7 +319,7 @@ impl Shard {
             Sought::Memory(place, generation) => {
                 self.index.mark_referenced(index_hash(hash), place.address);
                 let bytes = self.log.in_memory(place.address).unwrap_or_default();
-                let wanted = (generation as u32, Some(key));
+                let wanted = Wanted::of(generation, key);
                 let shard = self.log.shape().shard;
                 match self.payloads.open(shard, bytes, wanted, &mut self.scratch) {
                     Ok(record) => Ok(Located::Memory(record, place)),
@@ -427,11 +427,11 @@ impl Shard {
 
     /// Whether a record at `address`, if it is of `key`, was dropped with its space or partition.
     pub(crate) fn is_dropped(&self, key: Key<'_>, address: u64) -> bool {
-        self.is_below_floor((key.space, key.partition), address)
+        self.is_below_floor(key.owner(), address)
     }
 
-    fn is_below_floor(&self, (space, partition): (SpaceId, u16), address: u64) -> bool {
-        !self.floors.is_empty() && self.floor_of(space, partition) > self.segment_sequence(address)
+    fn is_below_floor(&self, owner: Owner, address: u64) -> bool {
+        !self.floors.is_empty() && self.floor_of(owner) > self.segment_sequence(address)
     }
 
     /// Whether anything was dropped that may still stand in a segment.
@@ -440,10 +440,10 @@ impl Shard {
     }
 
     /// Segments below this sequence hold nothing of the partition any more.
-    pub(crate) fn floor_of(&self, space: SpaceId, partition: u16) -> u64 {
+    pub(crate) fn floor_of(&self, owner: Owner) -> u64 {
         self.floors
             .iter()
-            .filter(|f| f.space == space && f.partition.is_none_or(|p| p == partition))
+            .filter(|f| f.space == owner.space && f.partition.is_none_or(|p| p == owner.partition))
             .map(|f| f.below)
             .max()
             .unwrap_or(0)
@@ -452,7 +452,7 @@ impl Shard {
     /// A record found hidden behind another key's slot gets a slot of its own back.
     pub(crate) fn unhide(&mut self, hash: u128, place: Place) {
         let (segment, _) = self.log.shape().split(place.address);
-        if let Some(note) = self.notes.take(hash, (segment, place.address)) {
+        if let Some(note) = self.notes.take(hash, segment, place.address) {
             self.log.settle_note(segment);
             self.counters.collisions_put += 1;
             self.count_owner(&note);
@@ -463,8 +463,8 @@ impl Shard {
 
     /// The key whose put left `note` turned out to be another one than the hidden: a new entry.
     pub(crate) fn count_owner(&mut self, note: &Note) {
-        if note.owner.0 != PIECE_SPACE {
-            self.counts.add(note.owner.0, note.owner.1, 1);
+        if note.owner.space != PIECE_SPACE {
+            self.counts.add(note.owner, 1);
         }
     }
 

@@ -42,6 +42,20 @@ impl<'a> Key<'a> {
     }
 }
 
+/// Whose entries: a space and a partition of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Owner {
+    pub space: SpaceId,
+    pub partition: u16,
+}
+
+impl Key<'_> {
+    #[inline]
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { space: self.space, partition: self.partition }
+    }
+}
+
 /// When an entry ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Expiry {

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Codec, Manifest, PieceName, RecordKind};
 use crate::index::Place;
 use crate::notes::index_hash;
-use crate::record::{Mismatch, Record, decompress};
+use crate::record::{Mismatch, Record, Wanted, decompress};
 use crate::shard::damaged;
 use crate::types::VALUE_BYTES_MAX;
 
@@ -87,7 +87,7 @@ impl Engine {
                 return Ok(false);
             };
             let generation = shard.segment_sequence(address);
-            let wanted = (generation as u32, Some(PieceName::key(&key)));
+            let wanted = Wanted::of(generation, PieceName::key(&key));
             let number16 = shard_number as u16;
             if let Some(memory) = shard.log.in_memory(address) {
                 match shard.payloads().open(number16, memory, wanted, &mut scratch) {

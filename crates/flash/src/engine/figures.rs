@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::Engine;
 use crate::shard::Shard;
 use crate::statistics::StoreStatistics;
-use crate::types::SpaceId;
+use crate::types::{Owner, SpaceId};
 
 impl Engine {
     pub(crate) fn count(&self, space: SpaceId) -> u64 {
@@ -23,18 +23,16 @@ impl Engine {
     pub(crate) fn count_partitions(&self, space: SpaceId) -> Vec<(u16, u64)> {
         let mut counts = BTreeMap::<u16, i64>::new();
         for shard in &self.shards {
-            for (_, partition, count) in
-                shard.lock().counts().iter().filter(|(of, ..)| *of == space)
-            {
-                *counts.entry(partition).or_default() += count;
+            for (owner, count) in shard.lock().counts().iter().filter(|(of, _)| of.space == space) {
+                *counts.entry(owner.partition).or_default() += count;
             }
         }
         counts.into_iter().map(|(partition, count)| (partition, count.max(0) as u64)).collect()
     }
 
     pub(crate) fn count_partition(&self, space: SpaceId, partition: u16) -> u64 {
-        let shards = self.shards.iter();
-        let counts = shards.map(|shard| shard.lock().counts().of_partition(space, partition));
+        let (shards, owner) = (self.shards.iter(), Owner { space, partition });
+        let counts = shards.map(|shard| shard.lock().counts().of_partition(owner));
         counts.sum::<i64>().max(0) as u64
     }
 
@@ -42,7 +40,7 @@ impl Engine {
         let mut spaces = Vec::new();
         for shard in &self.shards {
             spaces.extend(
-                shard.lock().counts().iter().filter(|(.., n)| *n > 0).map(|(space, ..)| space),
+                shard.lock().counts().iter().filter(|(_, n)| *n > 0).map(|(of, _)| of.space),
             );
         }
         spaces.sort_unstable();

@@ -8,7 +8,7 @@ use crate::format::{FooterEntry, PieceName, RecordKind};
 use crate::index::{Place, SizeCode};
 use crate::log::footer_of_whole;
 use crate::notes::index_hash;
-use crate::record::Record;
+use crate::record::{Record, Wanted};
 use crate::segment::SegmentState;
 use crate::shard::Shard;
 use crate::types::{Entry, SpaceId, Timestamp, Version};
@@ -192,14 +192,14 @@ impl Engine {
                 // It may be in use anew by now, with another record of the key at that place.
                 shard.segment_sequence(address) == sequence
                     && (shard.index.contains(index_hash(entry.hash), address) || hidden())
-                    && shard.floor_of(entry.space, entry.partition) <= sequence
+                    && shard.floor_of(entry.owner()) <= sequence
             }
         };
         drop(shard);
         found.records += 1;
         let mut scratch = Vec::new();
         let rest = bytes.get(entry.offset as usize..).unwrap_or_default();
-        let wanted = (sequence as u32, None);
+        let wanted = Wanted::any(sequence);
         match self.payloads.open(number as u16, rest, wanted, &mut scratch) {
             Ok(record) => {
                 let size = SizeCode::covering(u64::from(entry.record_bytes));

@@ -103,11 +103,12 @@ impl Engine {
     /// longer leads anywhere.
     pub(super) fn gains_room(
         &self,
-        (number, wanted): (usize, u32),
+        number: usize,
+        wanted: u32,
         now: Timestamp,
         reclaims: &mut Reclaims,
     ) -> Result<bool> {
-        let progress = self.make_room((number, wanted), now)?;
+        let progress = self.make_room(number, wanted, now)?;
         reclaims.awaited = progress == Progress::Awaited;
         if matches!(progress, Progress::Awaited | Progress::Decided) {
             return Ok(true);
@@ -156,11 +157,7 @@ impl Engine {
 
     /// A part of what makes room for a write that found none, and needs more than `wanted` free
     /// segments. `None`: there is nothing to gain.
-    pub(crate) fn make_room(
-        &self,
-        (number, wanted): (usize, u32),
-        now: Timestamp,
-    ) -> Result<Progress> {
+    pub(crate) fn make_room(&self, number: usize, wanted: u32, now: Timestamp) -> Result<Progress> {
         let mut shard = self.shards[number].lock();
         self.check_open()?;
         shard.log.poll(0)?;

@@ -5,11 +5,11 @@ use entresol_device::IoBuffer;
 use super::Engine;
 use crate::error::Result;
 use crate::format::FooterEntry;
-use crate::index::Place;
 use crate::log::{Attempt, Refusal, footer_of, read_footer};
 use crate::policy::OfDamaged;
+use crate::record::{HashedKey, Wanted};
 use crate::segment::SegmentState;
-use crate::shard::Plan;
+use crate::shard::{Ending, Plan};
 use crate::types::{Key, Timestamp};
 use crate::unreadable::read_around;
 
@@ -57,7 +57,7 @@ impl Engine {
             if noted.binary_search(&shape.address(segment, entry.offset)).is_ok() {
                 shard.settle(segment, entry);
             }
-            if state.sequence < shard.floor_of(entry.space, entry.partition) {
+            if state.sequence < shard.floor_of(entry.owner()) {
                 let place = shard.place_of(segment, entry);
                 shard.let_go(entry.hash, place);
                 continue;
@@ -65,16 +65,15 @@ impl Engine {
             if entry.ends_seconds == 0 {
                 continue;
             }
-            let place = shard.place_of(segment, entry);
-            let over = shard.is_over_at(entry.hash, (place, entry.ends_seconds), now);
+            let ending = shard.ending_of(segment, entry);
+            let over = shard.is_over_at(entry.hash, ending, now);
             ended |= over;
             if over {
-                let owner = (entry.space, entry.partition);
-                if shard.large.is_manifest(place.address) {
-                    large.push((entry.hash, place, entry.ends_seconds));
+                if shard.large.is_manifest(ending.place.address) {
+                    large.push((entry.hash, ending));
                     continue;
                 }
-                shard.expire(entry.hash, (place, entry.ends_seconds), owner);
+                shard.expire(entry.hash, ending, entry.owner());
             } else {
                 next_end = next_end.min(entry.ends_seconds);
             }
@@ -84,7 +83,7 @@ impl Engine {
         }
         shard.log.ends_next(segment, next_end);
         drop(shard);
-        self.bury_all(number, (segment, state.sequence), large)
+        self.bury_all(number, segment, state.sequence, large)
     }
 
     /// Buries large values of a segment whose time is over. False if there was no room for all of
@@ -92,16 +91,17 @@ impl Engine {
     fn bury_all(
         &self,
         number: usize,
-        (segment, sequence): (u32, u64),
-        large: Vec<(u128, Place, u32)>,
+        segment: u32,
+        sequence: u64,
+        large: Vec<(u128, Ending)>,
     ) -> Result<bool> {
-        for (hash, place, ends_seconds) in large {
-            match self.bury_large(number, hash, (place, ends_seconds)) {
+        for (hash, ending) in large {
+            match self.bury_large(number, hash, ending) {
                 Err(Refusal::NeedsBuffer | Refusal::NeedsRoom) => {
                     let log = &mut self.shards[number].lock().log;
                     let row = *log.segment(segment);
                     if (row.sequence, row.state) == (sequence, SegmentState::Sealed) {
-                        log.ends_next(segment, row.next_end.min(ends_seconds));
+                        log.ends_next(segment, row.next_end.min(ending.seconds));
                     }
                     return Ok(false);
                 }
@@ -113,7 +113,8 @@ impl Engine {
 
     /// Leaves a tombstone for a large value whose time is over: its pieces go, and what is left of
     /// it would look like one that never was whole.
-    fn bury_large(&self, number: usize, hash: u128, (place, ends): (Place, u32)) -> Attempt<()> {
+    fn bury_large(&self, number: usize, hash: u128, ending: Ending) -> Attempt<()> {
+        let Ending { place, seconds } = ending;
         let (plan, held) = {
             let shard = self.shards[number].lock();
             let held = shard.log.in_memory(place.address);
@@ -128,7 +129,7 @@ impl Engine {
         }
         let read = bytes.get((plan.offset - offset) as usize..).unwrap_or_default();
         let record = held.as_deref().unwrap_or(read);
-        let wanted = (plan.segment_sequence as u32, None);
+        let wanted = Wanted::any(plan.segment_sequence);
         let mut scratch = Vec::new();
         let mut shard = self.shards[number].lock();
         let opened = self.payloads.open(shard.log.shape().shard, record, wanted, &mut scratch);
@@ -139,7 +140,7 @@ impl Engine {
             partition: record.header.partition,
             bytes: record.key,
         };
-        shard.bury(key, hash, (plan.location(), ends))
+        shard.bury(HashedKey { key, hash }, plan.location(), seconds)
     }
 
     /// What the footer of its segment says of the record that `plan` was to read.

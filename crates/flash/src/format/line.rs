@@ -8,7 +8,7 @@ use super::{
     FOOTER_ENTRY_BYTES, FooterEntry, PieceName, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordKind,
     SEGMENT_HEADER_BYTES, SEQUENCE_END,
 };
-use crate::types::SpaceId;
+use crate::types::{Owner, SpaceId};
 
 /// Words of a line.
 pub(crate) const LINE_WORDS: usize = FOOTER_ENTRY_BYTES / 8;
@@ -72,8 +72,9 @@ impl FooterLine {
     }
 
     #[inline]
-    pub(crate) fn owner(self) -> (SpaceId, u16) {
-        (SpaceId(self.0[4] as u16), (self.0[4] >> 16) as u16)
+    pub(crate) fn owner(self) -> Owner {
+        let word = self.0[4];
+        Owner { space: SpaceId(word as u16), partition: (word >> 16) as u16 }
     }
 
     /// Where the record starts in its segment, in units of [`RECORD_ALIGNMENT`].
@@ -134,7 +135,7 @@ mod tests {
             assert_eq!(line.sequence(), entry.sequence);
             assert_eq!(line.record_bytes(), entry.record_bytes);
             assert_eq!(line.ends_seconds(), entry.ends_seconds);
-            assert_eq!(line.owner(), (entry.space, entry.partition));
+            assert_eq!(line.owner(), entry.owner());
             assert_eq!(line.place() * 32, entry.offset);
             assert!(line.is_kind(kind));
             assert_eq!(RecordKind::from_bits(line.kind_bits()), Some(kind));

@@ -50,15 +50,10 @@ impl OpenSegment {
     }
 
     /// Takes the record of an append, whose stamp is `stamp`; sync units have `unit` bytes.
-    pub(crate) fn push(
-        &mut self,
-        (entry, aligned): (&FooterEntry, u32),
-        age: u64,
-        (stamp, unit): (u64, u32),
-    ) {
+    pub(crate) fn push(&mut self, entry: &FooterEntry, age: u64, stamp: u64, unit: u32) {
         self.footer.extend_from_slice(&entry.encode());
         let before = self.used / unit;
-        self.used += aligned;
+        self.used += entry.aligned_bytes();
         self.age_sum += u128::from(age);
         if self.used.is_multiple_of(unit) {
             self.begun_unit = None;

@@ -76,5 +76,5 @@ fn read_entries(shard: &Shard, segment: &Found) -> Result<Vec<FooterEntry>> {
         return Ok(footer);
     }
     let whole = read_whole(shard, segment.segment)?;
-    scan_whole(shard, (segment.segment, &segment.header), &whole)
+    scan_whole(shard, segment.segment, &segment.header, &whole)
 }

@@ -17,8 +17,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FooterLine, Manifest, RecordKind};
 use crate::index::{Place, SizeCode};
 use crate::large::Pieces;
+use crate::record::Wanted;
 use crate::shard::Shard;
-use crate::types::SpaceId;
+use crate::types::{Owner, SpaceId};
 
 /// Words of a claim.
 const CLAIM_WORDS: usize = 5;
@@ -48,7 +49,7 @@ impl Claim {
     fn new(line: FooterLine, address: u64) -> Claim {
         let length = u64::from(line.record_bytes().min(LENGTH_MAX));
         let kind = u64::from(line.kind_bits());
-        let (space, partition) = line.owner();
+        let Owner { space, partition } = line.owner();
         Claim([
             line.hash_high(),
             line.hash_low(),
@@ -89,8 +90,9 @@ impl Claim {
     }
 
     #[inline]
-    fn owner(&self) -> (SpaceId, u16) {
-        (SpaceId((self.0[4] >> 32) as u16), (self.0[4] >> 48) as u16)
+    fn owner(&self) -> Owner {
+        let word = self.0[4];
+        Owner { space: SpaceId((word >> 32) as u16), partition: (word >> 48) as u16 }
     }
 }
 
@@ -350,7 +352,7 @@ pub(super) struct Settling<'a> {
     /// Claims that share the leading bits; empty between calls.
     group: Vec<Claim>,
     /// Entries counted of the space and partition that the last one was of.
-    counted: ((SpaceId, u16), i64),
+    counted: (Owner, i64),
 }
 
 impl<'a> Settling<'a> {
@@ -368,7 +370,7 @@ impl<'a> Settling<'a> {
             keys: Vec::new(),
             winners: Vec::new(),
             group: Vec::new(),
-            counted: ((SpaceId(0), 0), 0),
+            counted: (Owner::default(), 0),
         }
     }
 
@@ -439,9 +441,9 @@ impl<'a> Settling<'a> {
         } else {
             None
         };
-        let (space, partition) = claim.owner();
+        let owner = claim.owner();
         let dropped = self.shard.has_floors()
-            && self.shard.segment_sequence(claim.address()) < self.shard.floor_of(space, partition);
+            && self.shard.segment_sequence(claim.address()) < self.shard.floor_of(owner);
         // A large value that ended is dropped by a sweep, with a tombstone: without its pieces it
         // would look like one that never was whole, and hide nothing.
         let ended = ended && whole.is_none();
@@ -451,7 +453,7 @@ impl<'a> Settling<'a> {
         let (address, size) = (claim.address(), claim.size().bytes());
         self.winners.push([claim.0[0], address | size << ADDRESS_BITS]);
         self.rows.add_live(address, size);
-        self.count(space, partition);
+        self.count(owner);
         if let Some((version, value)) = whole {
             for (address, bytes) in &value.places {
                 self.rows.add_live(*address, SizeCode::covering(u64::from(*bytes)).bytes());
@@ -462,18 +464,18 @@ impl<'a> Settling<'a> {
     }
 
     #[inline]
-    fn count(&mut self, space: SpaceId, partition: u16) {
-        if self.counted.0 != (space, partition) {
+    fn count(&mut self, owner: Owner) {
+        if self.counted.0 != owner {
             self.finish_counts();
-            self.counted.0 = (space, partition);
+            self.counted.0 = owner;
         }
         self.counted.1 += 1;
     }
 
     fn finish_counts(&mut self) {
-        let ((space, partition), count) = self.counted;
+        let (owner, count) = self.counted;
         if count != 0 {
-            self.shard.counts_mut().add(space, partition, count);
+            self.shard.counts_mut().add(owner, count);
         }
         self.counted.1 = 0;
     }
@@ -504,7 +506,7 @@ fn gather(shard: &Shard, claim: &Claim, pieces: &mut Gathered) -> Result<Gatheri
         return Err(unreadable(shard, segment, start..end, why));
     }
     let record = bytes.get((u64::from(offset) - start) as usize..).unwrap_or_default();
-    let wanted = (shard.segment_sequence(claim.address()) as u32, None);
+    let wanted = Wanted::any(shard.segment_sequence(claim.address()));
     let mut scratch = Vec::new();
     let opened = shard.payloads().open(shard.log.shape().shard, record, wanted, &mut scratch);
     let Ok(record) = opened else { return Ok(Gathering::Damaged) };

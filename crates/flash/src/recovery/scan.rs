@@ -9,7 +9,7 @@ use crate::format::{
     RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
     TRAILER_BYTES, Trailer, decode_footer,
 };
-use crate::record::{HashSeed, Payloads, hash_key};
+use crate::record::{HashSeed, Payloads, Wanted, hash_key};
 use crate::shard::Shard;
 use crate::types::Key;
 use crate::unreadable::{Gaps, read_around};
@@ -59,7 +59,8 @@ impl<'a> Scanner<'a> {
     /// is told.
     pub(crate) fn checked(
         &self,
-        (bytes, gaps): (&[u8], &Gaps),
+        bytes: &[u8],
+        gaps: &Gaps,
         header: &SegmentHeader,
         footer: Vec<FooterEntry>,
     ) -> Vec<FooterEntry> {
@@ -88,7 +89,7 @@ impl<'a> Scanner<'a> {
         record: &RecordHeader,
         scratch: &mut Vec<u8>,
     ) -> Option<FooterEntry> {
-        let wanted = (record.generation, None);
+        let wanted = Wanted::any(u64::from(record.generation));
         let found = self.payloads.open(self.shard, rest, wanted, scratch).ok()?;
         let hash = if record.flags.kind == RecordKind::Piece {
             PieceName { value: record.version, ..PieceName::of_key(found.key)? }.hash()
@@ -186,7 +187,8 @@ pub(crate) fn read_whole(shard: &Shard, segment: u32) -> Result<Whole> {
 /// stands there and behind it may have been acknowledged.
 pub(crate) fn scan_whole(
     shard: &Shard,
-    (segment, header): (u32, &SegmentHeader),
+    segment: u32,
+    header: &SegmentHeader,
     whole: &Whole,
 ) -> Result<Vec<FooterEntry>> {
     let (entries, end) = Scanner::of(shard, shard.payloads()).scan(&whole.bytes, header);

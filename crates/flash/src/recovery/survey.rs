@@ -172,7 +172,7 @@ pub(super) fn survey(
             // What cannot be read stands in the write buffer.
             continue;
         }
-        let entries = scan_whole(shard, (segment, &header), &whole)?;
+        let entries = scan_whole(shard, segment, &header, &whole)?;
         found.push(sealed(shard, segment, (header, entries), whole, context)?);
     }
     adopt_images(shard, images, &mut found, (&scanner, context))?;
@@ -193,11 +193,11 @@ fn check_whole(
     let (entries, kept) = match footer_of(&whole.bytes, header.sequence) {
         Some(footer) => {
             let before = footer.len();
-            let entries = scanner.checked((&whole.bytes, &whole.gaps), header, footer);
+            let entries = scanner.checked(&whole.bytes, &whole.gaps, header, footer);
             let kept = entries.len() == before;
             (entries, kept)
         }
-        None => (scan_whole(shard, (segment.segment, header), &whole)?, false),
+        None => (scan_whole(shard, segment.segment, header, &whole)?, false),
     };
     segment.count = entries.len() as u32;
     if kept {
@@ -236,7 +236,7 @@ fn adopt_images(
             }
         }
         let entries = match footer {
-            Some((_, footer)) => scanner.checked((image, &Gaps::default()), &header, footer),
+            Some((_, footer)) => scanner.checked(image, &Gaps::default(), &header, footer),
             None => scanner.scan(image, &header).0,
         };
         if let Some(at) = at {

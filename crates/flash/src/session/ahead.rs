@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::format::{FooterEntry, RecordKind};
 use crate::log::footer_of_whole;
 use crate::notes::index_hash;
-use crate::record::Record;
+use crate::record::{Record, Wanted};
 use crate::shard::Shard;
 use crate::types::{Entry, SpaceId, Timestamp, Version};
 
@@ -198,7 +198,7 @@ impl AheadSegment {
         let Some(found) = self.entries.get(entry.at) else { return false };
         let shard = self.held.engine.shards[usize::from(self.used.shard)].lock();
         let place = shard.log.shape().address(self.used.segment, found.offset);
-        let below = shard.floor_of(found.space, found.partition) > self.used.sequence;
+        let below = shard.floor_of(found.owner()) > self.used.sequence;
         let same = shard.segment_sequence(place) == self.used.sequence;
         same && !below && shard.index.contains(index_hash(found.hash), place)
     }
@@ -208,7 +208,7 @@ impl AheadSegment {
         let found = self.entries.get(entry.at)?;
         let at = found.offset as usize;
         let bytes = self.bytes.get(at..at + found.record_bytes as usize)?;
-        let wanted = (self.used.sequence as u32, None);
+        let wanted = Wanted::any(self.used.sequence);
         let opened =
             self.held.engine.payloads.open(self.used.shard, bytes, wanted, &mut self.scratch);
         let record: Record<'_> = opened.ok().filter(|record| !Shard::has_ended(record, now))?;

@@ -1,7 +1,7 @@
 //! Operations that wait for a device read; their memory is used again.
 
 use super::Session;
-use crate::record::hash_key;
+use crate::record::{HashedKey, hash_key};
 use crate::shard::{Location, Plan};
 use crate::types::{Condition, Expiry, Key, PutOptions, SpaceId, Timestamp};
 
@@ -37,6 +37,10 @@ pub(super) struct Pending {
 impl Pending {
     pub(super) fn key(&self) -> Key<'_> {
         Key { space: self.space, partition: self.partition, bytes: &self.key }
+    }
+
+    pub(super) fn hashed_key(&self) -> HashedKey<'_> {
+        HashedKey { key: self.key(), hash: self.hash }
     }
 }
 

@@ -9,10 +9,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::SizeCode;
 use crate::format::{Codec, Manifest, RecordKind};
 use crate::policy::OfDamaged;
-use crate::record::{Mismatch, Record, hash_key};
+use crate::record::{Mismatch, Record, Wanted, hash_key};
 use crate::shard::{
-    Absence, Known, Located, Location, Mark, Plan, PutRequest, Removal, Shard, Written, damaged,
-    seconds_of,
+    Absence, Ending, Known, Located, Location, Mark, Plan, PutRequest, Removal, Shard, Written,
+    damaged, seconds_of,
 };
 use crate::types::{Condition, Durability, Entry, Key, Outcome, Timestamp, Version};
 
@@ -193,7 +193,7 @@ impl Session {
         let bytes = read.get((plan.offset - offset) as usize..).unwrap_or_default();
         let shard_number = self.engine.shard_of(pending.hash);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let wanted = (plan.segment_sequence as u32, Some(pending.key()));
+        let wanted = Wanted::of(plan.segment_sequence, pending.key());
         let (hash, is_get) = (pending.hash, matches!(pending.kind, PendingKind::Get));
         let opened = self.engine.payloads.open(shard_number as u16, bytes, wanted, &mut scratch);
         let ended = match opened {
@@ -240,7 +240,7 @@ impl Session {
         let error = damaged(&shard.log, plan.place.address, mismatch);
         if current && !plan.hidden && self.engine.policy.of_damaged() == OfDamaged::Goes {
             // A cache misses what it cannot give back whole.
-            shard.evict(pending.hash, plan.place, (pending.space, pending.partition));
+            shard.evict(pending.hash, plan.place, pending.key().owner());
             self.count(|c| &c.damaged);
             current = false;
         }
@@ -336,10 +336,10 @@ impl Session {
             // There may be no room for its tombstone: then it goes later. A store that is only read
             // has none.
             self.engine.check_open().is_ok()
-                && shard.bury(pending.key(), pending.hash, (location, ends_seconds)).is_ok()
+                && shard.bury(pending.hashed_key(), location, ends_seconds).is_ok()
         } else {
-            let owner = (header.space, header.partition);
-            shard.expire(pending.hash, (location.place, ends_seconds), owner);
+            let ending = Ending { place: location.place, seconds: ends_seconds };
+            shard.expire(pending.hash, ending, header.owner());
             true
         };
         drop(shard);
@@ -441,8 +441,8 @@ impl Session {
     fn remove_absent(&mut self, slot: u32, visit: Visit<'_>) -> Result<()> {
         let pending = &self.pending[slot as usize];
         let (token, hash, now) = (pending.token, pending.hash, pending.now);
-        let when = (now, self.waits);
-        match self.engine.remove_absent((pending.key(), hash), &pending.tried, when) {
+        let key = pending.hashed_key();
+        match self.engine.remove_absent(key, &pending.tried, now, self.waits) {
             Ok(Absence::Changed) => self.start_over(slot, visit),
             Ok(Absence::Awaits) => {
                 self.put_off(slot);
@@ -489,11 +489,11 @@ impl Session {
                 })
             }
             (_, Some(present)) => {
-                let named = (pending.key(), hash);
-                let when = (pending.now, self.waits);
+                let key = pending.hashed_key();
                 let version = present.version;
                 let ack = if present.ended { Ack::Missing } else { Ack::Removed(version) };
-                self.engine.remove(named, present.location, when).map(|removal| match removal {
+                let removed = self.engine.remove(key, present.location, pending.now, self.waits);
+                removed.map(|removal| match removal {
                     Removal::Removed { stamp } => {
                         Applied::Done(Written { version, stamp }, None, ack)
                     }

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::RecordHeader;
 use crate::index::{Candidates, Place};
 use crate::notes::{Note, index_hash};
-use crate::record::hash_key;
+use crate::record::{Wanted, hash_key};
 use crate::shard::{Plan, Shard};
 use crate::types::{Entry, Key, SpaceId, Timestamp, Version};
 
@@ -277,7 +277,7 @@ impl Session {
         (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
     ) -> Seen {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let wanted = (plan.segment_sequence as u32, None);
+        let wanted = Wanted::any(plan.segment_sequence);
         let opened = self.engine.payloads.open(number as u16, bytes, wanted, &mut scratch);
         let record = match opened {
             Ok(record) => record,
@@ -291,7 +291,7 @@ impl Session {
                     return Seen::Moved;
                 }
                 let Some(header) = RecordHeader::decode(bytes) else { return Seen::Damaged(error) };
-                let floor = shard.floor_of(header.space, header.partition);
+                let floor = shard.floor_of(header.owner());
                 if header.space != filter.space || floor > plan.segment_sequence {
                     return Seen::Done;
                 }

@@ -7,7 +7,7 @@ use super::{Session, Visit};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::FooterEntry;
 use crate::format::SizeCode;
-use crate::shard::Plan;
+use crate::shard::{Ending, Plan};
 use crate::types::{Condition, Pinning, Version};
 
 impl Session {
@@ -48,7 +48,11 @@ impl Session {
             location.place.size = SizeCode::covering(u64::from(line.record_bytes));
             shard.unhide(hash, location.place);
         }
-        let ended = shard.is_over_at(hash, (location.place, line.ends_seconds), now);
+        let ended = shard.is_over_at(
+            hash,
+            Ending { place: location.place, seconds: line.ends_seconds },
+            now,
+        );
         drop(shard);
         let present = Present {
             location,

@@ -3,50 +3,50 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::types::SpaceId;
+use crate::types::{Owner, SpaceId};
 
 /// Entries by space and partition. Below zero for a while where a key was removed that had hidden
 /// another one and was not counted itself.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    of: HashMap<(SpaceId, u16), i64, BuildHasherDefault<OwnerHasher>>,
+    of: HashMap<Owner, i64, BuildHasherDefault<OwnerHasher>>,
 }
 
 impl Counts {
     #[inline]
-    pub(crate) fn add(&mut self, space: SpaceId, partition: u16, change: i64) {
-        match self.of.get_mut(&(space, partition)) {
+    pub(crate) fn add(&mut self, owner: Owner, change: i64) {
+        match self.of.get_mut(&owner) {
             Some(count) => *count += change,
-            None => drop(self.of.insert((space, partition), change)),
+            None => drop(self.of.insert(owner, change)),
         }
     }
 
-    pub(crate) fn set(&mut self, space: SpaceId, partition: u16, count: i64) {
-        self.of.insert((space, partition), count);
+    pub(crate) fn set(&mut self, owner: Owner, count: i64) {
+        self.of.insert(owner, count);
     }
 
     /// Of one partition.
-    pub(crate) fn of_partition(&self, space: SpaceId, partition: u16) -> i64 {
-        self.of.get(&(space, partition)).copied().unwrap_or(0)
+    pub(crate) fn of_partition(&self, owner: Owner) -> i64 {
+        self.of.get(&owner).copied().unwrap_or(0)
     }
 
     /// Of every space.
     pub(crate) fn by_space(&self) -> BTreeMap<SpaceId, i64> {
         let mut spaces = BTreeMap::new();
-        for (space, _, count) in self.iter() {
+        for (Owner { space, .. }, count) in self.iter() {
             *spaces.entry(space).or_default() += count;
         }
         spaces
     }
 
-    /// Of every partition that has or had entries: space, partition, entries.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (SpaceId, u16, i64)> {
-        self.of.iter().map(|((space, partition), count)| (*space, *partition, *count))
+    /// Of every partition that has or had entries.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Owner, i64)> {
+        self.of.iter().map(|(owner, count)| (*owner, *count))
     }
 
     /// Forgets a space, or one partition of it.
     pub(crate) fn drop_all(&mut self, space: SpaceId, partition: Option<u16>) {
-        self.of.retain(|(of, part), _| *of != space || partition.is_some_and(|p| p != *part));
+        self.of.retain(|of, _| of.space != space || partition.is_some_and(|p| p != of.partition));
     }
 }
 

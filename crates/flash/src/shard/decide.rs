@@ -4,12 +4,14 @@ use std::cell::OnceCell;
 
 use entresol_planted::planted;
 
-use super::Shard;
+use super::write::NewRecord;
+use super::{Ending, Shard};
 use crate::format::{Flags, FooterEntry, PIECE_SPACE, PieceName, RecordHeader, RecordKind};
 use crate::index::Place;
 use crate::log::{Append, Attempt, Log};
 use crate::notes::index_hash;
 use crate::policy::{Keep, Live, OfDamaged};
+use crate::record::Wanted;
 use crate::segment::{Segment, Stream};
 use crate::types::Timestamp;
 
@@ -90,11 +92,11 @@ impl Shard {
         now: Timestamp,
     ) -> Fate {
         let live = self.index.contains(index_hash(entry.hash), place.address);
-        if victim.segment.sequence < self.floor_of(entry.space, entry.partition) {
+        if victim.segment.sequence < self.floor_of(entry.owner()) {
             self.let_go(entry.hash, place);
             return Fate::Dead;
         }
-        if self.is_over_at(entry.hash, (place, entry.ends_seconds), now) {
+        if self.is_over_at(entry.hash, Ending { place, seconds: entry.ends_seconds }, now) {
             // Else superseded, or buried already; or a piece of it was lost, and it hides nothing.
             let hides = live || entry.flags.kind != RecordKind::Manifest;
             if hides && entry.flags.follows && victim.oldest_dead(&self.log).is_some() {
@@ -110,7 +112,7 @@ impl Shard {
             if self.limits.policy.of_live(of) == Keep::Always || self.spares(entry, place) {
                 return Fate::Copy;
             }
-            self.evict(entry.hash, place, (entry.space, entry.partition));
+            self.evict(entry.hash, place, entry.owner());
         }
         let freed = u64::from(entry.aligned_bytes()) * COPIED_PER_FREED;
         self.copied_ahead = self.copied_ahead.saturating_sub(freed);
@@ -118,8 +120,8 @@ impl Shard {
     }
 
     fn expire_at(&mut self, entry: &FooterEntry, place: Place) {
-        let end = (place, entry.ends_seconds);
-        self.expire(entry.hash, end, (entry.space, entry.partition));
+        let ending = Ending { place, seconds: entry.ends_seconds };
+        self.expire(entry.hash, ending, entry.owner());
     }
 
     /// Whether a cache keeps a live record that it may evict: it was read, and not too much else
@@ -152,14 +154,14 @@ impl Shard {
     ) -> Attempt<bool> {
         let Some(header) = whole_header(entry, record) else {
             if self.limits.policy.of_damaged() == OfDamaged::Goes {
-                self.evict(entry.hash, place, (entry.space, entry.partition));
+                self.evict(entry.hash, place, entry.owner());
             }
             return Ok(false);
         };
         let age = self.sequence.saturating_sub(segment.age) as f64;
         let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
         let stream = self.limits.policy.stream_of_copy(young);
-        self.open_above_floor(stream, (entry.space, entry.partition))?;
+        self.open_above_floor(stream, entry.owner())?;
         let payload = (&record[header.header_bytes()..], &[][..]);
         let append = Append { stream, header, payload, hash: entry.hash, age: segment.age };
         let address = self.log.append(append)?;
@@ -185,7 +187,7 @@ impl Shard {
         let Some(header) = whole_header(entry, record) else { return Ok(false) };
         let payload = self.payloads.clone();
         let mut scratch = Vec::new();
-        let wanted = (header.generation, None);
+        let wanted = Wanted::any(u64::from(header.generation));
         let Ok(found) = payload.open(self.log.shape().shard, record, wanted, &mut scratch) else {
             return Ok(false);
         };
@@ -197,8 +199,14 @@ impl Shard {
             flags: Flags::of(RecordKind::Tombstone),
             ..header
         };
-        let stream = (Stream::ReclaimedYoung, self.sequence);
-        self.append_record(tombstone, (found.key, &[]), entry.hash, stream)?;
+        self.append_record(NewRecord {
+            header: tombstone,
+            key: found.key,
+            value: &[],
+            hash: entry.hash,
+            stream: Stream::ReclaimedYoung,
+            age: self.sequence,
+        })?;
         Ok(true)
     }
 
@@ -208,7 +216,7 @@ impl Shard {
             return;
         }
         let place = self.place_of(segment, entry);
-        let Some(note) = self.notes.take(entry.hash, (segment, place.address)) else { return };
+        let Some(note) = self.notes.take(entry.hash, segment, place.address) else { return };
         self.log.settle_note(segment);
         self.counters.notes_settled += 1;
         if note.by == entry.hash {
@@ -216,7 +224,7 @@ impl Shard {
         }
         self.counters.collisions_put += 1;
         self.count_owner(&note);
-        if self.floor_of(entry.space, entry.partition) <= self.segment_sequence(place.address) {
+        if self.floor_of(entry.owner()) <= self.segment_sequence(place.address) {
             self.index.insert(index_hash(entry.hash), place);
             self.log.change_live(place.address, place.size.bytes() as i64);
         }

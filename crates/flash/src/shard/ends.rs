@@ -8,9 +8,21 @@ use crate::notes::index_hash;
 use crate::policy::Order;
 use crate::record::Record;
 use crate::segment::{Segment, SegmentState, Stream};
-use crate::types::{SpaceId, Timestamp};
+use crate::types::{Owner, Timestamp};
+
+/// The record at a place, and when it ends, seconds; 0: never.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    pub place: Place,
+    pub seconds: u32,
+}
 
 impl Shard {
+    /// The record that a footer of `segment` tells of, and its end.
+    pub(crate) fn ending_of(&self, segment: u32, line: &FooterEntry) -> Ending {
+        Ending { place: self.place_of(segment, line), seconds: line.ends_seconds }
+    }
+
     /// Whether a record that ends at `ends_seconds` (0: never) is over by now, or was by what a
     /// clock said before it went back: it may hide older ones although no slot points to it.
     pub(crate) fn is_over(&self, ends_seconds: u32, now: Timestamp) -> bool {
@@ -28,41 +40,35 @@ impl Shard {
     pub(crate) fn is_over_at(
         &self,
         hash: u128,
-        (place, ends_seconds): (Place, u32),
+        Ending { place, seconds }: Ending,
         now: Timestamp,
     ) -> bool {
-        is_past(ends_seconds, now)
-            || (self.is_over(ends_seconds, now)
-                && !self.index.contains(index_hash(hash), place.address))
+        is_past(seconds, now)
+            || (self.is_over(seconds, now) && !self.index.contains(index_hash(hash), place.address))
     }
 
     /// Drops an entry whose time is over, in full seconds: recovery knows no more of it. Its record
     /// stays as its own tombstone; one with pieces is buried instead (`Shard::bury`).
-    pub(crate) fn expire(
-        &mut self,
-        hash: u128,
-        (place, ends_seconds): (Place, u32),
-        (space, partition): (SpaceId, u16),
-    ) {
-        self.ended_until = self.ended_until.max(ends_seconds);
-        self.counters.expired += u64::from(self.end_entry(hash, place, (space, partition)));
+    pub(crate) fn expire(&mut self, hash: u128, Ending { place, seconds }: Ending, owner: Owner) {
+        self.ended_until = self.ended_until.max(seconds);
+        self.counters.expired += u64::from(self.end_entry(hash, place, owner));
     }
 
     /// Lets the entry at `place` go.
-    pub(crate) fn evict(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) {
-        self.counters.evicted += u64::from(self.end_entry(hash, place, (space, partition)));
+    pub(crate) fn evict(&mut self, hash: u128, place: Place, owner: Owner) {
+        self.counters.evicted += u64::from(self.end_entry(hash, place, owner));
     }
 
     /// Lets the record at `place` go, if the index has it; whether it was an entry. What was
     /// dropped with its space or partition is none, and counted no more.
-    fn end_entry(&mut self, hash: u128, place: Place, (space, partition): (SpaceId, u16)) -> bool {
-        let dropped = self.is_below_floor((space, partition), place.address);
+    fn end_entry(&mut self, hash: u128, place: Place, owner: Owner) -> bool {
+        let dropped = self.is_below_floor(owner, place.address);
         if !self.index.remove(index_hash(hash), place.address) {
             return false;
         }
         self.forget(place);
         if !dropped {
-            self.counts.add(space, partition, -1);
+            self.counts.add(owner, -1);
         }
         !dropped
     }
@@ -146,12 +152,11 @@ impl Shard {
             let over = |line: &FooterEntry| line.ends_seconds != 0 && line.ends_seconds <= seconds;
             let ended: Vec<_> = open.lines(0).filter(over).collect();
             for line in ended {
-                let place = self.place_of(segment, &line);
-                if !self.large.is_manifest(place.address)
-                    && self.is_over_at(line.hash, (place, line.ends_seconds), now)
+                let ending = self.ending_of(segment, &line);
+                if !self.large.is_manifest(ending.place.address)
+                    && self.is_over_at(line.hash, ending, now)
                 {
-                    let owner = (line.space, line.partition);
-                    self.expire(line.hash, (place, line.ends_seconds), owner);
+                    self.expire(line.hash, ending, line.owner());
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::format::{Floor, SizeCode};
 use crate::segment::{Segment, SegmentState, Stream};
-use crate::types::SpaceId;
+use crate::types::Owner;
 
 /// Bytes of pinned records by segment and partition, since the store was opened.
 #[derive(Debug, Default)]
@@ -17,18 +17,12 @@ pub(crate) struct PinnedBytes {
 #[derive(Debug, Default)]
 struct Segmented {
     sequence: u64,
-    bytes: Vec<((SpaceId, u16), u32)>,
+    bytes: Vec<(Owner, u32)>,
 }
 
 impl PinnedBytes {
     /// A record was appended to segment `number`.
-    pub(crate) fn add(
-        &mut self,
-        number: u32,
-        sequence: u64,
-        owner: (SpaceId, u16),
-        size: SizeCode,
-    ) {
+    pub(crate) fn add(&mut self, number: u32, sequence: u64, owner: Owner, size: SizeCode) {
         let segment = self.segments.entry(number).or_default();
         if segment.sequence != sequence {
             *segment = Segmented { sequence, bytes: Vec::new() };
@@ -52,9 +46,9 @@ impl PinnedBytes {
             {
                 return false;
             }
-            segmented.bytes.retain(|((space, partition), bytes)| {
-                let goes = floor.space == *space
-                    && floor.partition.is_none_or(|dropped| dropped == *partition);
+            segmented.bytes.retain(|(owner, bytes)| {
+                let goes = floor.space == owner.space
+                    && floor.partition.is_none_or(|dropped| dropped == owner.partition);
                 if goes {
                     dropped.push((*number, *bytes));
                 }

@@ -84,8 +84,9 @@ impl Shard {
         stored_bytes: usize,
         piece_bytes: usize,
     ) -> u64 {
-        let key = PieceName { value: 0, number: 0 }.key_bytes();
-        let piece = |bytes| self.counted_bytes(&self.piece_header((0, 1), &key, bytes), bytes);
+        let name = PieceName { value: 0, number: 0 };
+        let key = name.key_bytes();
+        let piece = |bytes| self.counted_bytes(&self.piece_header(name, &key, bytes), bytes);
         let (whole, rest) = (stored_bytes / piece_bytes, stored_bytes % piece_bytes);
         let last = if rest == 0 { 0 } else { piece(rest) };
         self.counted_bytes(&manifest_header(*header), MANIFEST_BYTES)

@@ -2,7 +2,7 @@
 
 use entresol_planted::planted;
 
-use super::{Location, Mark, Pace, Shard, seconds_of};
+use super::{Ending, Location, Mark, Pace, Shard, seconds_of};
 use crate::error::{Error, Result};
 use crate::format::{
     Codec, Flags, MANIFEST_BYTES, Manifest, PieceName, RecordHeader, RecordKind, SizeCode,
@@ -11,8 +11,9 @@ use crate::index::Place;
 use crate::large::Pieces;
 use crate::log::{Append, Attempt, Refusal};
 use crate::notes::{Note, index_hash};
+use crate::record::{HashedKey, Wanted};
 use crate::segment::Stream;
-use crate::types::{Key, Pinning, PutOptions, SpaceId, Timestamp, Version};
+use crate::types::{Key, Owner, Pinning, PutOptions, Timestamp, Version};
 
 /// A put, ready to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +87,29 @@ pub(crate) enum Absence {
     Entombed { stamp: u64 },
 }
 
+/// A record to append; lengths and checksums of the header are filled in.
+pub(crate) struct NewRecord<'a> {
+    pub header: RecordHeader,
+    pub key: &'a [u8],
+    pub value: &'a [u8],
+    pub hash: u128,
+    pub stream: Stream,
+    /// When the record was first put, as a record sequence.
+    pub age: u64,
+}
+
+/// How the value of a put is to be appended.
+#[derive(Debug, Clone, Copy)]
+struct NewValue {
+    sequence: u64,
+    version: Version,
+    stream: Stream,
+    /// Bytes that go with what it replaces.
+    replaced_bytes: u64,
+    /// An older record of the key may be on the medium.
+    follows: bool,
+}
+
 /// What the key's slot was found to be.
 enum Slot {
     /// No slot matches, or all that do are of other keys.
@@ -131,7 +155,7 @@ impl Shard {
             self.index.remove(index_hash(request.hash), old.address);
         }
         self.check_room(&request, matches!(slot, Slot::New), pace)?;
-        let replaced = match &slot {
+        let replaced_bytes = match &slot {
             Slot::New => 0,
             Slot::Own(old) | Slot::Presumed(old) => self.held_bytes(*old),
         };
@@ -151,12 +175,12 @@ impl Shard {
             let place = Place { address: self.log.next_address(stream), size: old.size };
             self.index.replace(hash, old.address, place);
         }
-        let place =
-            self.append_value(&request, (sequence, version), (stream, replaced), follows)?;
+        let new = NewValue { sequence, version, stream, replaced_bytes, follows };
+        let place = self.append_value(&request, new)?;
         match slot {
             Slot::New => {
                 self.index.insert(hash, place);
-                self.counts.add(request.key.space, request.key.partition, 1);
+                self.counts.add(request.key.owner(), 1);
             }
             Slot::Own(old) => {
                 self.index.replace(hash, old.address, place);
@@ -177,8 +201,7 @@ impl Shard {
     /// Removes the entry at `location`, which was found to be the key's.
     pub(crate) fn remove(
         &mut self,
-        key: Key<'_>,
-        hash: u128,
+        HashedKey { key, hash }: HashedKey<'_>,
         location: Location,
     ) -> Attempt<Removal> {
         self.log.check_poisoned()?;
@@ -189,7 +212,7 @@ impl Shard {
         self.append_tombstone(key, hash)?;
         self.index.remove(index_hash(hash), place.address);
         self.forget(place);
-        self.counts.add(key.space, key.partition, -1);
+        self.counts.add(key.owner(), -1);
         self.counters.removes += 1;
         Ok(Removal::Removed { stamp: self.log.appended() })
     }
@@ -198,16 +221,17 @@ impl Shard {
     /// another place for it by now.
     pub(crate) fn bury(
         &mut self,
-        key: Key<'_>,
-        hash: u128,
-        (location, ends_seconds): (Location, u32),
+        HashedKey { key, hash }: HashedKey<'_>,
+        location: Location,
+        ends_seconds: u32,
     ) -> Attempt<()> {
         self.log.check_poisoned()?;
         if !self.is_entry(key, hash, location) {
             return Ok(());
         }
         self.append_tombstone(key, hash)?;
-        self.expire(hash, (location.place, ends_seconds), (key.space, key.partition));
+        let ending = Ending { place: location.place, seconds: ends_seconds };
+        self.expire(hash, ending, key.owner());
         Ok(())
     }
 
@@ -217,7 +241,7 @@ impl Shard {
     /// It must not come back after the key was removed.
     pub(crate) fn remove_absent(
         &mut self,
-        (key, hash): (Key<'_>, u128),
+        HashedKey { key, hash }: HashedKey<'_>,
         tried: &[Location],
         now: Timestamp,
     ) -> Attempt<Absence> {
@@ -243,20 +267,17 @@ impl Shard {
             version: self.log.next_sequence(),
             ..self.header(Flags::of(RecordKind::Tombstone), self.sequence, key)
         };
-        self.append_record(header, (key.bytes, &[]), hash, (Stream::Hot, self.sequence))?;
+        let age = self.sequence;
+        let (key, value, stream) = (key.bytes, &[][..], Stream::Hot);
+        self.append_record(NewRecord { header, key, value, hash, stream, age })?;
         Ok(())
     }
 
     /// Appends one record; returns its place.
-    pub(crate) fn append_record(
-        &mut self,
-        mut header: RecordHeader,
-        (key, value): (&[u8], &[u8]),
-        hash: u128,
-        (stream, age): (Stream, u64),
-    ) -> Attempt<Place> {
+    pub(crate) fn append_record(&mut self, record: NewRecord<'_>) -> Attempt<Place> {
+        let NewRecord { mut header, key, value, hash, stream, age } = record;
         let stream = self.limits.policy.stream_of(stream, header.flags.pinned);
-        self.open_above_floor(stream, (header.space, header.partition))?;
+        self.open_above_floor(stream, header.owner())?;
         header.key_bytes = key.len() as u32;
         let mut scratch = std::mem::take(&mut self.scratch);
         let payload = if self.payloads.encrypts() {
@@ -270,7 +291,7 @@ impl Shard {
             (key, value)
         };
         header.value_bytes = payload.1.len() as u32;
-        header.payload_crc = self.checksum(stream, payload);
+        header.payload_crc = self.checksum(stream, payload.0, payload.1);
         let size = SizeCode::covering(header.record_bytes() as u64);
         let address = self.log.append(Append { stream, header, payload, hash, age });
         self.scratch = scratch;
@@ -278,20 +299,16 @@ impl Shard {
         if self.limits.policy.keeps_apart(stream) {
             let (segment, _) = self.log.shape().split(place.address);
             let sequence = self.log.segment(segment).sequence;
-            self.pinned.add(segment, sequence, (header.space, header.partition), size);
+            self.pinned.add(segment, sequence, header.owner(), size);
         }
         Ok(place)
     }
 
     /// Seals the open segment of `stream` if it is below the floor of the record's partition, which
     /// was dropped meanwhile: the record would count as dropped with it.
-    pub(crate) fn open_above_floor(
-        &mut self,
-        stream: Stream,
-        (space, partition): (SpaceId, u16),
-    ) -> Result<()> {
+    pub(crate) fn open_above_floor(&mut self, stream: Stream, owner: Owner) -> Result<()> {
         if let Some(sequence) = self.log.open_sequence(stream)
-            && self.floor_of(space, partition) > sequence
+            && self.floor_of(owner) > sequence
             && !planted!("dropped-while-open")
         {
             self.log.seal(stream)?;
@@ -301,7 +318,7 @@ impl Shard {
 
     /// The checksum of a payload. While it is computed, what the record will be copied over is
     /// loaded, a part at a time: all at once is more than a processor has in flight.
-    fn checksum(&self, stream: Stream, (key, value): (&[u8], &[u8])) -> u32 {
+    fn checksum(&self, stream: Stream, key: &[u8], value: &[u8]) -> u32 {
         let (ahead, rest) = value.split_at(value.len().min(PREFETCH_BYTES_MAX));
         let mut start = 0;
         let mut crc = crc32c::crc32c(key);
@@ -356,7 +373,7 @@ impl Shard {
 
     /// Whether the record at `place` is in memory and of another key.
     fn is_other_in_memory(&mut self, key: Key<'_>, place: Place) -> bool {
-        let wanted = (self.segment_sequence(place.address) as u32, Some(key));
+        let wanted = Wanted::of(self.segment_sequence(place.address), key);
         let bytes = self.log.in_memory(place.address);
         bytes.is_some_and(|bytes| {
             !self.payloads.is_of(self.log.shape().shard, bytes, wanted, &mut self.scratch)
@@ -372,7 +389,7 @@ impl Shard {
                 continue;
             }
             if let Some(bytes) = self.log.in_memory(place.address) {
-                let wanted = (self.segment_sequence(place.address) as u32, Some(request.key));
+                let wanted = Wanted::of(self.segment_sequence(place.address), request.key);
                 if self.payloads.is_of(self.log.shape().shard, bytes, wanted, &mut self.scratch) {
                     return Ok(Slot::Own(place));
                 }
@@ -394,7 +411,7 @@ impl Shard {
         self.log.change_live(old.address, -(old.size.bytes() as i64));
         let (segment, _) = self.log.shape().split(old.address);
         self.log.add_note(segment);
-        let owner = (request.key.space, request.key.partition);
+        let owner = request.key.owner();
         let (address, size) = (old.address, old.size);
         self.notes.add(segment, Note { address, by: request.hash, owner, size, shared_bits });
     }
@@ -426,15 +443,10 @@ impl Shard {
         }
     }
 
-    /// Appends the value, in pieces if it is large, where `replaced` bytes go with what it
+    /// Appends the value, in pieces if it is large, where some bytes go with what it
     /// replaces.
-    fn append_value(
-        &mut self,
-        request: &PutRequest<'_>,
-        (sequence, version): (u64, Version),
-        (stream, replaced): (Stream, u64),
-        follows: bool,
-    ) -> Attempt<Place> {
+    fn append_value(&mut self, request: &PutRequest<'_>, new: NewValue) -> Attempt<Place> {
+        let NewValue { sequence, version, stream, replaced_bytes, follows } = new;
         let mut packed = std::mem::take(&mut self.pieces_scratch);
         let (codec, stored) = self.payloads.compress(request.value, &mut packed);
         let expiry = request.options.expiry;
@@ -460,15 +472,15 @@ impl Shard {
         let piece_bytes = piece_bytes(self.log.shape().segment_bytes);
         let place = if whole <= piece_bytes {
             let wanted = self.counted_bytes(&header, stored.len());
-            let payload = (request.key.bytes, stored);
-            self.check_full(wanted, replaced, request.mark).and_then(|()| {
-                self.append_record(header, payload, request.hash, (stream, sequence))
-            })
+            let (key, hash) = (request.key.bytes, request.hash);
+            let record = NewRecord { header, key, value: stored, hash, stream, age: sequence };
+            self.check_full(wanted, replaced_bytes, request.mark)
+                .and_then(|()| self.append_record(record))
         } else {
             let wanted = self.counted_in_pieces(&header, stored.len(), piece_bytes);
             let manifest = RecordHeader { version: 0, ..manifest_header(header) };
             let fits = self.check_key_fits(&manifest).map_err(Refusal::from);
-            fits.and_then(|()| self.check_full(wanted, replaced, request.mark))
+            fits.and_then(|()| self.check_full(wanted, replaced_bytes, request.mark))
                 .and_then(|()| self.append_pieces(header, request, stored, piece_bytes))
         };
         self.pieces_scratch = packed;
@@ -494,9 +506,15 @@ impl Shard {
             self.sequence += 1;
             let name = PieceName { value: owner, number: number as u32 };
             let key = name.key_bytes();
-            let piece_header = self.piece_header((owner, self.sequence), &key, piece.len());
-            let age = (Stream::Cold, self.sequence);
-            let appended = self.append_record(piece_header, (&key, piece), name.hash(), age);
+            let piece_header = self.piece_header(name, &key, piece.len());
+            let appended = self.append_record(NewRecord {
+                header: piece_header,
+                key: &key,
+                value: piece,
+                hash: name.hash(),
+                stream: Stream::Cold,
+                age: self.sequence,
+            });
             let place = appended.inspect_err(|_| self.give_up_pieces(&places))?;
             places.push((place.address, place.size.bytes() as u32));
         }
@@ -512,9 +530,14 @@ impl Shard {
         self.sequence += 1;
         debug_assert_eq!(self.sequence, owner, "each piece takes one sequence");
         header.sequence = owner;
-        let payload = (request.key.bytes, manifest.as_slice());
-        let age = (Stream::Cold, self.sequence);
-        let appended = self.append_record(header, payload, request.hash, age);
+        let appended = self.append_record(NewRecord {
+            header,
+            key: request.key.bytes,
+            value: &manifest,
+            hash: request.hash,
+            stream: Stream::Cold,
+            age: self.sequence,
+        });
         let place = appended.inspect_err(|_| self.give_up_pieces(&places))?;
         let pieces = Pieces { stored_bytes: stored.len() as u64, places };
         self.large.insert(place.address, owner, pieces);
@@ -531,15 +554,15 @@ impl Shard {
 
     pub(super) fn piece_header(
         &self,
-        (owner, sequence): (u64, u64),
+        name: PieceName,
         key: &[u8],
         piece_bytes: usize,
     ) -> RecordHeader {
         let key = PieceName::key(key);
         RecordHeader {
-            version: owner,
+            version: name.value,
             raw_bytes: piece_bytes as u32,
-            ..self.header(Flags::of(RecordKind::Piece), sequence, key)
+            ..self.header(Flags::of(RecordKind::Piece), self.sequence, key)
         }
     }
 }
