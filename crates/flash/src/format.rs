@@ -8,7 +8,7 @@
 
 mod checkpoint;
 mod extras;
-mod line;
+mod footer_line;
 mod manifest;
 mod marks;
 mod owner;
@@ -22,7 +22,7 @@ pub(crate) use checkpoint::{
     SegmentRow, ShardRow, SpillRow, put_u64s,
 };
 use extras::Extras;
-pub(crate) use line::{FooterLine, LINE_WORDS, copy_words};
+pub(crate) use footer_line::{FooterLine, LINE_WORDS, copy_words};
 pub(crate) use manifest::{MANIFEST_BYTES, Manifest};
 pub(crate) use marks::{LAST_WRITE_BYTES, LastWrite, MARK_BYTES, mark_of, set_mark};
 pub use owner::{BUFFER_FILE_HEADER, BufferOwner};

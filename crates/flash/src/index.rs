@@ -18,7 +18,6 @@
 
 mod checkpoint;
 mod growth;
-mod known;
 mod mapping;
 mod ordered;
 mod slot;
@@ -132,6 +131,16 @@ impl Index {
             start *= 2;
         }
         start
+    }
+
+    /// Bits of an address, as given when the index was made.
+    pub fn address_bits(&self) -> u32 {
+        self.format.address_bits()
+    }
+
+    /// Buckets it may grow to.
+    pub fn buckets_max(&self) -> u64 {
+        self.buckets_max
     }
 
     /// Entries.
@@ -248,6 +257,17 @@ impl Index {
     /// Whether an entry matches `hash` and is at `address`.
     pub fn contains(&self, hash: u64, address: u64) -> bool {
         self.locate(hash, address).is_some() || self.spilled(hash, address).is_some()
+    }
+
+    /// How many leading bits of `hash` the entry that matches it and is at `address` knows; `None`
+    /// if there is none.
+    pub fn known_bits(&self, hash: u64, address: u64) -> Option<u32> {
+        if let Some(position) = self.locate(hash, address) {
+            let slot = self.table[position];
+            let home = position / SLOTS - distance(slot) as usize;
+            return Some(self.format.prefix(self.mapping(hash), home, slot).known);
+        }
+        self.spilled(hash, address).map(|spilled| spilled.prefix.known)
     }
 
     /// Marks the entry that matches `hash` and is at `address` as referenced; false if there is

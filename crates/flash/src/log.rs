@@ -17,10 +17,10 @@ mod commit;
 mod confirmed;
 mod footer;
 mod free;
-mod handing;
 mod open_segment;
 mod refusal;
 mod segment_read;
+mod submission;
 mod succession;
 mod table;
 
@@ -46,10 +46,10 @@ pub(crate) use confirmed::ShardBuffers;
 use confirmed::Write;
 pub(crate) use footer::{footer_of, footer_of_whole, read_footer};
 use free::{Free, Syncs};
-use handing::Handing;
 use open_segment::OpenSegment;
 pub(crate) use refusal::{Attempt, Refusal};
 use segment_read::SegmentRead;
+use submission::Submission;
 use succession::Succession;
 
 /// Where the shard's segments are and how large.
@@ -130,7 +130,7 @@ pub(crate) struct Log {
     succession: Succession,
     device: Arc<dyn Device>,
     queue: Box<dyn Queue>,
-    handing: Handing,
+    submission: Submission,
     completions: Vec<Completion>,
     free: VecDeque<Free>,
     releasing: VecDeque<(u32, u64)>,
@@ -226,7 +226,7 @@ impl Log {
         siblings: Arc<Siblings>,
     ) -> Result<Log> {
         let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
-        let handing = Handing::new(&*queue);
+        let submission = Submission::new(&*queue);
         let reserve = (STREAMS as u32 + 1 + shape.segments / 1024).min(shape.segments / 3);
         Ok(Log {
             shape,
@@ -234,7 +234,7 @@ impl Log {
             succession: Succession::new(shape.segments),
             device,
             queue,
-            handing,
+            submission,
             completions: Vec::new(),
             free: VecDeque::new(),
             releasing: VecDeque::new(),

@@ -19,7 +19,7 @@ mod former;
 mod former_parts;
 mod growth;
 mod intake;
-mod remains;
+mod orphan_segments;
 mod rows;
 mod scan;
 mod survey;
@@ -274,7 +274,7 @@ fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option
             Ok(None)
         }
         Ok(None) if mode != OpenMode::OpenOrOverwrite => {
-            remains::refuse(device, options.segment_bytes)?;
+            orphan_segments::refuse(device, options.segment_bytes)?;
             if mode == OpenMode::ReadOnly {
                 let detail = format!("{} holds no store to open for reading", device.name());
                 return Err(Error::new(ErrorKind::Incompatible, detail));

@@ -10,11 +10,11 @@
 //! 3. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
 //!    call into the store.
 
-mod ahead;
 mod pending;
 mod put_off;
 mod resolve;
 mod scan;
+mod segment_prefetch;
 mod sync_point;
 mod together;
 mod touch;
@@ -38,10 +38,10 @@ use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
 };
-use ahead::Ahead;
-pub use ahead::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};
 use pending::{Pending, PendingKind};
 pub use scan::{EntryName, NoteEntry, VisitEntry};
+use segment_prefetch::Ahead;
+pub use segment_prefetch::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};
 pub use sync_point::SyncPoint;
 use together::Together;
 

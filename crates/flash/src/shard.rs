@@ -12,10 +12,10 @@
 //! It does no reads of its own: what is not in memory is answered with a [`Plan`], and the session
 //! reads it without the lock.
 
-mod ahead;
 mod counts;
 mod decide;
 mod ends;
+mod log_reader_detect;
 mod pinned;
 mod room;
 mod victim;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 
 use entresol_planted::planted;
 
-pub use ahead::SegmentUse;
-use ahead::Trail;
 use counts::Counts;
 pub(crate) use ends::{Ending, seconds_of};
+pub use log_reader_detect::SegmentUse;
+use log_reader_detect::Trail;
 use pinned::PinnedBytes;
 
 use crate::error::Result;

@@ -2,8 +2,8 @@
 //! they can be, from flash with one device read where not.
 
 mod admission;
-mod ahead;
 mod memory;
+mod segment_prefetch;
 mod session;
 mod statistics;
 mod tiered;

@@ -18,8 +18,8 @@ use entresol_flash::{
 };
 
 use crate::admission::{Admission, AdmissionPolicy};
-use crate::ahead::Marks;
 use crate::memory::MemoryCache;
+use crate::segment_prefetch::Marks;
 use crate::session::{Session, SessionOptions};
 use crate::statistics::Statistics;
 

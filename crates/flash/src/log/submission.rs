@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::segment::{NO_BUFFER, Stream};
 
 /// How a log hands over what it gathers.
-pub(super) struct Handing {
+pub(super) struct Submission {
     /// `None`: only the queue itself can.
     doorbell: Option<Arc<dyn Doorbell>>,
     stage: Stage,
@@ -29,9 +29,9 @@ enum Stage {
     Due,
 }
 
-impl Handing {
-    pub(super) fn new(queue: &dyn Queue) -> Handing {
-        Handing { doorbell: queue.doorbell(), stage: Stage::AtOnce }
+impl Submission {
+    pub(super) fn new(queue: &dyn Queue) -> Submission {
+        Submission { doorbell: queue.doorbell(), stage: Stage::AtOnce }
     }
 }
 
@@ -39,24 +39,24 @@ impl Log {
     /// From now on what is written is gathered, if it can be handed over without the log.
     #[inline]
     pub(crate) fn hand_over_later(&mut self) {
-        if self.handing.doorbell.is_some() {
-            self.handing.stage = Stage::Later;
+        if self.submission.doorbell.is_some() {
+            self.submission.stage = Stage::Later;
         }
     }
 
     /// Ends that; what to ring once the shard is given back, if anything was gathered.
     #[inline]
     pub(crate) fn due(&mut self) -> Option<Arc<dyn Doorbell>> {
-        match std::mem::replace(&mut self.handing.stage, Stage::AtOnce) {
-            Stage::Due => self.handing.doorbell.clone(),
+        match std::mem::replace(&mut self.submission.stage, Stage::AtOnce) {
+            Stage::Due => self.submission.doorbell.clone(),
             Stage::AtOnce | Stage::Later => None,
         }
     }
 
     /// What is appended until this ends is one whole: it waits for buffers where it is.
     pub(crate) fn append_at_once(&mut self) {
-        if self.handing.stage != Stage::AtOnce && self.queue.submit().is_ok() {
-            self.handing.stage = Stage::AtOnce;
+        if self.submission.stage != Stage::AtOnce && self.queue.submit().is_ok() {
+            self.submission.stage = Stage::AtOnce;
         }
     }
 
@@ -86,7 +86,7 @@ impl Log {
 
     /// Whether the device has all buffers, and can be waited for without the shard.
     pub(crate) fn lacks_idle_buffer(&mut self) -> Result<bool> {
-        if self.idle_buffer().is_some() || self.handing.doorbell.is_none() {
+        if self.idle_buffer().is_some() || self.submission.doorbell.is_none() {
             return Ok(false);
         }
         self.poll(0)?;
@@ -97,7 +97,7 @@ impl Log {
     /// buffers: it is written as one whole, and would wait for them with the shard.
     pub(crate) fn demand_buffers(&mut self, value_bytes: usize) -> Attempt<()> {
         let segments = value_bytes / self.shape.segment_bytes as usize;
-        if segments == 0 || self.handing.stage == Stage::AtOnce {
+        if segments == 0 || self.submission.stage == Stage::AtOnce {
             return Ok(());
         }
         let wanted = (segments + 1).min(self.buffers.len() / 2);
@@ -120,7 +120,7 @@ impl Log {
     /// Waits until the device has answered; refuses where that is waited for without the shard.
     /// Reclaim, which cannot decide a record twice, waits in any case.
     pub(super) fn await_answer(&mut self, stream: Stream) -> Attempt<()> {
-        if self.handing.stage == Stage::AtOnce || stream.is_reclaim() {
+        if self.submission.stage == Stage::AtOnce || stream.is_reclaim() {
             self.poll(1)?;
             return Ok(self.check_poisoned()?);
         }
@@ -129,10 +129,10 @@ impl Log {
 
     /// Hands what was gathered to the device, now or later.
     pub(super) fn hand_over(&mut self) -> entresol_device::Result<()> {
-        if self.handing.stage == Stage::AtOnce {
+        if self.submission.stage == Stage::AtOnce {
             return self.queue.submit();
         }
-        self.handing.stage = Stage::Due;
+        self.submission.stage = Stage::Due;
         Ok(())
     }
 
@@ -142,10 +142,10 @@ impl Log {
         wait_for: usize,
         completions: &mut Vec<Completion>,
     ) -> entresol_device::Result<()> {
-        if wait_for == 0 && self.handing.stage != Stage::AtOnce {
+        if wait_for == 0 && self.submission.stage != Stage::AtOnce {
             // A request that was cut short is gathered once more.
             if self.queue.take_ready(completions)? {
-                self.handing.stage = Stage::Due;
+                self.submission.stage = Stage::Due;
             }
             return Ok(());
         }
