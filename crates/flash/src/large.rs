@@ -1,6 +1,5 @@
 //! Values too large for a segment: a manifest record under the key, and pieces, each a record of
-//! its
-//! own. Pieces are not in the index: this table says where each one is.
+//! its own. Pieces are not in the index: this table says where each one is.
 //!
 //! Invariants:
 //! 1. Pieces are appended before their manifest, so a manifest found after a crash of the process

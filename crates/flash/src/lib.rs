@@ -2,8 +2,7 @@
 //!
 //! One segment log, two reclaim policies. Entries are appended as records to large segments; an
 //! index of eight bytes a record says where each one is; a get costs one device read, verified
-//! after
-//! the read. Reclaim either copies live records forward (a store) or lets them go (a cache).
+//! after the read. Reclaim either copies live records forward (a store) or lets them go (a cache).
 //!
 //! The engine starts no thread and reads no clock: [`Store::maintain`] does background work when it
 //! is called, and time is an argument.

@@ -4,9 +4,9 @@
 //! cannot tell, without reading, whether it overwrites its own key or would hide another one. It
 //! assumes the first and leaves a note: where the hidden record is, and the whole hash of the key
 //! that was put. The footer of the hidden record's segment settles the note: the same whole hash,
-//! it
-//! was an overwrite; another one, the hidden record gets its slot back. Until then a get that finds
-//! only records of other keys asks the notes. So an overwrite needs no read and no key is lost.
+//! it was an overwrite; another one, the hidden record gets its slot back. Until then a get that
+//! finds only records of other keys asks the notes. So an overwrite needs no read and no key is
+//! lost.
 //!
 //! Invariants:
 //! 1. A hidden record is reachable through its note as long as the note stands.
@@ -31,8 +31,7 @@ pub(crate) struct Note {
     /// The whole hash of the key that was put over it.
     pub by: u128,
     /// Space and partition of the key that was put, which was not counted as a new one. The space
-    /// of
-    /// pieces once it was dropped.
+    /// of pieces once it was dropped.
     pub owner: Owner,
     /// How long the hidden record is.
     pub size: SizeCode,

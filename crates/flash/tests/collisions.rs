@@ -1,10 +1,9 @@
 //! No key is lost, doubled or brought back because another one looks alike in the index.
 //!
 //! The index sees ten bits of the hashes here, so that of some hundred keys most share what it
-//! knows of
-//! them with another. Few write buffers: records are on the device, where a put cannot see whose
-//! slot
-//! it takes. Operations are compared with a map, step by step. `ENTRESOL_SEED` replaces the seeds.
+//! knows of them with another. Few write buffers: records are on the device, where a put cannot see
+//! whose slot it takes. Operations are compared with a map, step by step. `ENTRESOL_SEED` replaces
+//! the seeds.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 

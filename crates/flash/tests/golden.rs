@@ -2,10 +2,8 @@
 //! after a crash.
 //!
 //! An image is its sectors that are not zero: offset, eight bytes, little-endian, then 512 bytes;
-//! the
-//! first eight bytes are the capacity. `ENTRESOL_GOLDEN=write` makes the images anew: only for a
-//! new
-//! version of the format, under a new name.
+//! the first eight bytes are the capacity. `ENTRESOL_GOLDEN=write` makes the images anew: only for
+//! a new version of the format, under a new name.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 

@@ -28,8 +28,7 @@ pub(crate) struct Superblock {
     /// CRC-32C of the encryption key's check block; 0: not encrypted.
     pub key_check: u64,
     /// Segments opened since the store was last opened have this sequence or a higher one: none
-    /// that
-    /// a crash lost is used again.
+    /// that a crash lost is used again.
     pub next_segment_sequence: u64,
     /// Records appended since then have higher sequences than this.
     pub record_sequence: u64,

@@ -2,9 +2,8 @@
 //! waits for it shares the round.
 //!
 //! ```text
-//! Idle --begin_round--> Writing --all its writes done--> Idle          (goal: flushed; or all
-//! writes durable)
-//!                               '--all its writes done--> Syncing --sync done--> Idle
+//! Idle --begin_round--> Writing --its writes done--> Idle      (goal: flushed, or all are durable)
+//!                               '--its writes done--> Syncing --sync done--> Idle
 //! ```
 
 use entresol_device::{Completion, WriteMode};

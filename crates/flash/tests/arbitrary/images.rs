@@ -36,8 +36,7 @@ pub(crate) struct Origin {
 }
 
 /// Bytes whose checksum is known: `body` is covered by the four bytes at `checksum`, which may lie
-/// in
-/// a structure themselves.
+/// in a structure themselves.
 #[derive(Clone)]
 pub(crate) struct Structure {
     pub(crate) body: Range<usize>,

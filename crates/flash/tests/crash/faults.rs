@@ -159,8 +159,7 @@ fn a_device_that_fills_up_refuses_writes_and_keeps_what_it_has() {
 }
 
 /// Puts every key of a group in turn, so that a segment that is used again holds the same keys at
-/// the
-/// same places as before. Returns what each key is.
+/// the same places as before. Returns what each key is.
 fn cycle(world: &mut World, rounds: u32, keys: u8) -> Vec<Put> {
     let mut last = Vec::new();
     for round in 0..rounds {

@@ -5,8 +5,8 @@
 //! that ends there, and for every choice of what the unsynced writes became, a recovery that is
 //! compared with the model. Recovery itself is crashed at its calls, and stores that recovered live
 //! on and crash again. `ENTRESOL_SEED` replaces the seeds, `ENTRESOL_SEEDS` says how many there
-//! are,
-//! `ENTRESOL_PREFIX` restricts a run to one prefix: each failure prints all it takes to replay it.
+//! are, `ENTRESOL_PREFIX` restricts a run to one prefix: each failure prints all it takes to replay
+//! it.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
