@@ -21,6 +21,7 @@ use self::end_mark::InputEnd;
 use self::line_starts::LineStarts;
 use crate::failure::{Failure, Outcome};
 use crate::place::{Item, Pairs};
+use crate::units::{from_hex, hex};
 
 /// How records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -409,19 +410,6 @@ pub(crate) fn text_or_hex(bytes: &[u8]) -> (String, String) {
         Ok(text) => (text.to_owned(), String::new()),
         Err(_) => (String::new(), hex(bytes)),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let pairs = digits.chunks(2);
-    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 #[cfg(test)]

@@ -1,26 +1,15 @@
 //! Sizes, counts and times as people write and read them.
 
-/// Parses a size in bytes: `4096`, `64KB`, `1.5GiB`. KB, MB, GB, TB are powers of 1000, with an `i`
-/// (or only the letter: `64K`, `64Ki`) powers of 1024.
+/// Parses a size in bytes as the server does, and says what it expected.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, unit) = split_unit(text);
-    let factor: f64 = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        "k" | "ki" | "kib" => 1024.0,
-        "m" | "mi" | "mib" => 1048576.0,
-        "g" | "gi" | "gib" => 1073741824.0,
-        "t" | "ti" | "tib" => 1099511627776.0,
-        _ => {
-            return Err(format!(
-                "unknown unit '{unit}' in '{text}'; use KB, MB, GB, KiB, MiB, GiB"
-            ));
+    entresol_server::parse_size(text).ok_or_else(|| {
+        let (_, unit) = split_unit(text);
+        if entresol_server::parse_size(&format!("1{unit}")).is_none() {
+            format!("unknown unit '{unit}' in '{text}'; use KB, MB, GB, KiB, MiB, GiB")
+        } else {
+            expected_number(text)
         }
-    };
-    scaled(text, number, factor)
+    })
 }
 
 /// Parses a count: `5000000`, `5M`, `100k`.
@@ -85,6 +74,21 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
+/// Two digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What [`hex`] wrote.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let pairs = digits.chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -99,8 +103,12 @@ fn scaled(text: &str, number: &str, factor: f64) -> Result<u64, String> {
     }
     match number.parse::<f64>() {
         Ok(value) if value >= 0.0 && value * factor < 1.8e19 => Ok((value * factor).round() as u64),
-        _ => Err(format!("expected a number with an optional unit, found '{text}'")),
+        _ => Err(expected_number(text)),
     }
+}
+
+fn expected_number(text: &str) -> String {
+    format!("expected a number with an optional unit, found '{text}'")
 }
 
 #[cfg(test)]
@@ -127,6 +135,15 @@ mod tests {
         assert_eq!(parse_count("5M"), Ok(5_000_000));
         assert_eq!(parse_count("1.7k"), Ok(1_700));
         assert!(parse_count("5MB").unwrap_err().contains("MB"));
+    }
+
+    #[test]
+    fn bytes_come_back_from_their_digits() {
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+        assert_eq!(from_hex("000aFF"), Some(vec![0, 10, 255]));
+        for text in ["0", "0g", "+1"] {
+            assert_eq!(from_hex(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{KeyArgs, open};
 use crate::failure::{Failure, Outcome};
+use crate::units::hex;
 
 /// Bytes of each allocation that a list shows.
 const SHOWN_BYTES: u64 = 16;
@@ -90,10 +91,6 @@ fn show(heap: &Heap, args: &DumpArgs, handle: u64) -> Outcome<()> {
         println!("{:>10}  {:<32}  {text}", index * LINE_BYTES, hex(line));
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn printable(byte: u8) -> char {

@@ -105,7 +105,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
         return number.checked_mul(unit);
     }
     let number: f64 = number.parse().ok()?;
-    let bytes = number * unit as f64;
+    let bytes = (number * unit as f64).round();
     (bytes.is_finite() && bytes < u64::MAX as f64).then_some(bytes as u64)
 }
 
