@@ -245,7 +245,7 @@ public class ConfigurationTest extends FolderTest {
         String[][] mistakes = {
             {"/dev/entresol-missing", "/dev/entresol-missing"},
             {small.toString(), "is not extended"},
-            {folder + "/no/such/folder/file", "See that the device is there"},
+            {folder + "/no/such/folder/file", "see that the device is there"},
         };
         for (String[] mistake : mistakes) {
             String store = """
