@@ -23,9 +23,6 @@ const READS_AHEAD_MAX: usize = 128;
 /// Most writes of one command that are under way.
 const WRITES_AHEAD_MAX: usize = 16 << 10;
 
-/// What arrives for another than the one who asked, until the worker hands it on.
-pub(crate) type Late = (u64, Result<OwnedOutcome, Error>);
-
 /// One worker thread's engine session with its clock.
 pub(crate) struct Core {
     /// What all threads share.
@@ -35,7 +32,6 @@ pub(crate) struct Core {
     /// The number of the worker.
     pub(crate) worker: usize,
     session: RefCell<Session>,
-    late: RefCell<Vec<Late>>,
     now: Cell<Timestamp>,
     random: Cell<u64>,
 }
@@ -49,7 +45,6 @@ impl Core {
             operations: Operations::default(),
             worker,
             session: RefCell::new(session),
-            late: RefCell::default(),
             now: Cell::new(Timestamp(0)),
             random: Cell::new(seed),
         }
@@ -80,8 +75,8 @@ impl Core {
         mixed ^ (mixed >> 31)
     }
 
-    /// Begins `operation`. `visit` is called before return where an outcome is at hand; bytes that
-    /// are read for it where it is not.
+    /// Begins `operation`. Before return `visit` is called for it where its outcome is at hand, and
+    /// for nothing else; bytes that are read for it where it is not.
     pub(crate) fn submit(
         &self,
         token: u64,
@@ -127,26 +122,16 @@ impl Core {
     fn begin_wanting(&self, operation: Operation<'_>, wants: Wants) -> (OperationId, usize) {
         let id = self.operations.begin_wanting(wants);
         let token = TASK_TOKEN | id as u64;
-        let reading = self.submit(token, self.now(), operation, &mut |token, outcome| {
-            self.arrive(token, outcome);
+        let reading = self.submit(token, self.now(), operation, &mut |_, outcome| {
+            self.complete(id, outcome);
         });
         (id, reading + self.operations.held_bytes(id))
     }
 
-    /// Takes an outcome that arrived on behalf of whoever has `token`.
-    pub(crate) fn arrive(&self, token: u64, outcome: Result<Outcome<'_>, Error>) {
-        if token & TASK_TOKEN != 0 {
-            let id = (token & !TASK_TOKEN) as OperationId;
-            let outcome = outcome.map(|outcome| self.operations.owned(id, outcome));
-            self.operations.complete(id, outcome);
-        } else {
-            self.late.borrow_mut().push((token, outcome.map(OwnedOutcome::from)));
-        }
-    }
-
-    /// An outcome that belongs to a connection and came while a task asked for something else.
-    pub(crate) fn next_late(&self) -> Option<Late> {
-        self.late.borrow_mut().pop()
+    /// Hands the outcome of operation `id` to the task that waits for it.
+    pub(crate) fn complete(&self, id: OperationId, outcome: Result<Outcome<'_>, Error>) {
+        let outcome = outcome.map(|outcome| self.operations.owned(id, outcome));
+        self.operations.complete(id, outcome);
     }
 
     /// Carries out one operation.

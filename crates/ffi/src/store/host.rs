@@ -160,19 +160,13 @@ impl Host {
         let (token, operation) = (request.token, request.operation);
         let mut finished = false;
         let mut answered = false;
-        let mut pushed = false;
-        session.submit(token, now, operation, &mut |done, outcome| {
-            if done == token {
-                // Done already: one that has no room for its outcome is told of by whoever reaps.
-                self.note_put(&operation, None);
-                finished = true;
-                answered = answer(request, &outcome);
-            } else {
-                self.roster.answered(done);
-            }
-            if done != token || !answered {
-                pushed = true;
-                self.outbox.lock().push(done, outcome);
+        session.submit(token, now, operation, &mut |_, outcome| {
+            // Done already: one that has no room for its outcome is told of by whoever reaps.
+            self.note_put(&operation, None);
+            finished = true;
+            answered = answer(request, &outcome);
+            if !answered {
+                self.outbox.lock().push(token, outcome);
             }
         });
         if !finished {
@@ -181,7 +175,7 @@ impl Host {
         // What was found in memory may have a segment read that nobody waits for.
         let ahead = session.is_reading_ahead();
         drop(lane);
-        if !answered || pushed || ahead {
+        if !answered || ahead {
             // The one who reaps hands it to the device, with what others begin meanwhile: the
             // kernel wakes the thread that submitted a read when it is done.
             self.wake();

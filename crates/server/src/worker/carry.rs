@@ -331,20 +331,10 @@ impl Worker {
         let core: &Core = &self.core;
         let operation = (command.request.now, operation);
         let reading =
-            core.submit_within(
-                token.0,
-                allowance,
-                operation,
-                &mut |found, outcome| match outcome {
-                    Ok(Outcome::Larger { bytes }) if found == token.0 => {
-                        larger = Some(bytes as usize)
-                    }
-                    outcome if found == token.0 && answered.is_none() => {
-                        answered = Some(finish(outcome, out));
-                    }
-                    outcome => core.arrive(found, outcome),
-                },
-            );
+            core.submit_within(token.0, allowance, operation, &mut |_, outcome| match outcome {
+                Ok(Outcome::Larger { bytes }) => larger = Some(bytes as usize),
+                outcome => answered = Some(finish(outcome, out)),
+            });
         if larger.is_some() {
             self.spare.extend(slot);
             return larger;

@@ -1,7 +1,7 @@
 //! Memory for large commands: claimed before they begin, waited for with their bytes left in the
 //! input.
 
-use entresol_tier::Operation;
+use entresol_tier::{Operation, Outcome};
 use entresol_wire::resp::Arguments;
 
 use super::Worker;
@@ -10,6 +10,7 @@ use crate::command::plan::key_in;
 use crate::command::table::Spec;
 use crate::connection::{SEQUENCE_MASK, SlotToken};
 use crate::failure::Failure;
+use crate::operations::OwnedOutcome;
 
 /// Copies of an entry that a command has at a time: as it was put together, and its reply.
 pub(super) const COPIES_READ: usize = 2;
@@ -247,14 +248,23 @@ impl Worker {
             }
             (_, Ok(key)) => key,
         };
-        core.submit_within(
-            token.0,
-            granted,
-            (now, Operation::Get { key }),
-            &mut |found, outcome| {
-                core.arrive(found, outcome);
-            },
-        );
+        let get = (now, Operation::Get { key });
+        let mut found = None;
+        core.submit_within(token.0, granted, get, &mut |_, outcome| {
+            found = Some(outcome.map(OwnedOutcome::from));
+        });
+        // Afterwards: the session is in use until then, and whoever is answered may want it.
+        match found {
+            None => {}
+            Some(Ok(OwnedOutcome::Found(entry))) => {
+                self.settle_operation(token, Ok(Outcome::Found(entry.view(&[]))));
+            }
+            Some(Ok(OwnedOutcome::Larger(bytes))) => {
+                self.settle_operation(token, Ok(Outcome::Larger { bytes }));
+            }
+            Some(Ok(_)) => self.settle_operation(token, Ok(Outcome::Missing)),
+            Some(Err(error)) => self.settle_operation(token, Err(error)),
+        }
     }
 
     /// Ends the claim of a command that was taken: what is left of it is counted as what it is, and

@@ -15,7 +15,7 @@ use crate::command::arguments::check_reply;
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
 use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
-use crate::operations::{OwnedOutcome, TaskId};
+use crate::operations::{OperationId, TaskId};
 use crate::shared::SlowCommand;
 use crate::slow;
 
@@ -25,12 +25,9 @@ const MANY_BYTES: usize = 8 << 10;
 const SPARE_OUTPUT_MAX: usize = 256 << 10;
 
 impl Worker {
-    /// Takes what the device has finished, and what came for others than those who asked.
+    /// Takes what the device has finished.
     pub(super) fn take_outcomes(&mut self, now: Timestamp) {
         let core = Rc::clone(&self.core);
-        while let Some((token, outcome)) = core.next_late() {
-            self.settle_owned(SlotToken(token), outcome);
-        }
         let mut session = core.session();
         let in_flight = session.in_flight();
         if in_flight == 0 {
@@ -40,7 +37,7 @@ impl Worker {
         let wait_for = usize::from(blocks);
         let polled = session.poll(wait_for, now, &mut |token, outcome| {
             if token & TASK_TOKEN != 0 {
-                core.arrive(token, outcome);
+                core.complete((token & !TASK_TOKEN) as OperationId, outcome);
             } else {
                 self.settle_operation(SlotToken(token), outcome);
             }
@@ -68,36 +65,6 @@ impl Worker {
             }
             Action::Task => Answered::Well,
         });
-    }
-
-    fn settle_owned(&mut self, token: SlotToken, outcome: Result<OwnedOutcome, Error>) {
-        let version = entresol_tier::Version(0);
-        match &outcome {
-            Ok(OwnedOutcome::Found(entry)) => {
-                self.settle_operation(token, Ok(Outcome::Found(entry.view(&[]))));
-            }
-            Ok(OwnedOutcome::Larger(bytes)) => {
-                self.settle_operation(token, Ok(Outcome::Larger { bytes: *bytes }));
-            }
-            Ok(OwnedOutcome::Stored) => {
-                self.settle_operation(token, Ok(Outcome::Stored { version }))
-            }
-            Ok(OwnedOutcome::Removed) => {
-                self.settle_operation(token, Ok(Outcome::Removed { version }));
-            }
-            Ok(OwnedOutcome::Touched) => {
-                self.settle_operation(token, Ok(Outcome::Touched { version }));
-            }
-            Ok(OwnedOutcome::Refused) => {
-                self.settle_operation(token, Ok(Outcome::Refused { current: None }));
-            }
-            Ok(_) => self.settle_operation(token, Ok(Outcome::Missing)),
-            Err(_) => {
-                if let Err(error) = outcome {
-                    self.settle_operation(token, Err(error));
-                }
-            }
-        }
     }
 
     /// Answers the command in the slot that `token` names with an error.

@@ -120,9 +120,7 @@ fn submit_once(
     visit: &mut dyn FnMut(Result<Outcome<'_>, Error>),
 ) {
     let token = TASK_TOKEN | id as u64;
-    core.submit_within(token, bytes_max, (core.now(), operation), &mut |found, outcome| {
-        if found == token { visit(outcome) } else { core.arrive(found, outcome) }
-    });
+    core.submit_within(token, bytes_max, (core.now(), operation), &mut |_, outcome| visit(outcome));
 }
 
 async fn update_from_start(steps: Steps, update: Update) -> Result<Vec<u8>, Failure> {
