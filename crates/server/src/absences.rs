@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use entresol_tier::{Condition, Key, Operation, SpaceId};
 
-use crate::client::lock;
+use crate::lock::lock;
 
 /// Absent keys that somebody watches. Thread-safe; costs one load where there are none.
 #[derive(Debug, Default)]

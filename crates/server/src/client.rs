@@ -3,14 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
 use crate::absences::Absence;
 use crate::command::table::{Spec, WRITE};
-use crate::connection::SlotToken;
+use crate::lock::lock;
+use crate::slot_token::SlotToken;
+use crate::stream::Addresses;
 use crate::users::User;
 
 /// A client, as the thread that serves it knows it.
@@ -248,13 +250,6 @@ pub(crate) struct Facts {
     pub(crate) user: Mutex<String>,
 }
 
-/// Where a client connects from and to.
-#[derive(Debug, Clone)]
-pub(crate) struct Addresses {
-    pub(crate) remote: String,
-    pub(crate) local: String,
-}
-
 /// All clients of the server. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
@@ -314,10 +309,4 @@ impl Clients {
     pub(crate) fn list(&self) -> Vec<Arc<Facts>> {
         lock(&self.all).values().cloned().collect()
     }
-}
-
-/// Locks `mutex`. A thread that panicked holding it left nothing half-done: all states of what
-/// these mutexes hold are good.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex};
 
 use entresol_tier::{SpaceId, Tiered};
 
-use crate::client::lock;
-use crate::connection::SlotToken;
+use crate::lock::lock;
+use crate::slot_token::SlotToken;
 
 /// Entries and arguments up to so many bytes need no claim.
 pub(crate) const LARGE_BYTES: usize = 64 << 10;

@@ -16,8 +16,8 @@ use entresol_tier::{
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
 use crate::leftovers::{leftover_buffers, said_of};
+use crate::report::report;
 use crate::shared::random_seed;
-use crate::worker::report;
 
 /// The file in a data directory that is the device.
 const DEVICE_FILE: &str = "entresol.data";

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::client::lock;
+use crate::lock::lock;
 
 /// The gate between shared and exclusive commands. Thread-safe.
 #[derive(Debug)]

@@ -10,8 +10,10 @@ use std::sync::atomic::Ordering;
 use entresol_tier::Statistics;
 use hdrhistogram::Histogram;
 
-use crate::client::{Clients, lock};
+use crate::client::Clients;
+
 use crate::command::table::SPECS;
+use crate::lock::lock;
 
 /// Longest latency told apart, nanoseconds.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;

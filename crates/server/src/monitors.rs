@@ -7,10 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use entresol_wire::resp::Arguments;
 
-use crate::client::{Client, lock};
+use crate::client::Client;
+
 use crate::command::arguments::is;
 use crate::command::table::{ADMIN, Spec};
-use crate::connection::SlotToken;
+use crate::lock::lock;
+use crate::slot_token::SlotToken;
 
 /// Clients that watch every command. Thread-safe; costs one load where there is none.
 #[derive(Debug, Default)]

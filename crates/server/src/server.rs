@@ -17,17 +17,18 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::admin::Admin;
-use crate::client::lock;
 use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listener::{self, Listener};
+use crate::lock::lock;
 use crate::process::{allow_open_files, clients_within, is_ignored};
+use crate::report::report;
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
 use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
 use crate::watch::watch;
-use crate::worker::{WAKER, Worker, report};
+use crate::worker::{WAKER, Worker};
 
 /// Passwords that wait to be compared.
 const COMPARISONS_MAX: usize = 64;

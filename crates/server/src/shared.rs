@@ -14,16 +14,17 @@ use entresol_wire::resp::Arguments;
 use mio::Waker;
 
 use crate::absences::Absences;
-use crate::client::{Client, Clients, Facts, lock};
+use crate::client::{Client, Clients, Facts};
 use crate::client_memory::{Claim, ClientMemory};
 use crate::command::table::Spec;
 use crate::config::Config;
-use crate::connection::SlotToken;
 use crate::gate::{Gate, Wake};
+use crate::lock::lock;
 use crate::meter::{Counted, Measured, Meter};
 use crate::monitors::Monitors;
 use crate::operations::{OperationId, Verdict};
 use crate::pause::Pauses;
+use crate::slot_token::SlotToken;
 use crate::stream::Stream;
 use crate::users::Users;
 

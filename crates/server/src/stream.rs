@@ -13,7 +13,12 @@ use rustls::{ServerConfig, ServerConnection};
 use entresol_device::KeepAlive;
 use entresol_volume::polled::PolledSocket;
 
-use crate::client::Addresses;
+/// Where a client connects from and to.
+#[derive(Debug, Clone)]
+pub(crate) struct Addresses {
+    pub(crate) remote: String,
+    pub(crate) local: String,
+}
 
 /// A client's byte stream.
 pub(crate) struct Stream {

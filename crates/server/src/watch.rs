@@ -7,8 +7,8 @@ use entresol_host::{LOOK_INTERVAL, Losses, STOP_INTERVAL};
 pub(crate) use entresol_host::{STALLED, Stalls};
 
 use crate::error::ServeError;
+use crate::report::report;
 use crate::shared::Shared;
-use crate::worker::report;
 
 /// Looks at the device until the server stops.
 pub(crate) fn watch(shared: &Shared) -> Result<(), ServeError> {

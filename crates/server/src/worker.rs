@@ -29,15 +29,18 @@ use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::client::{Client, Facts, lock};
+use crate::client::{Client, Facts};
 use crate::client_memory::Taken;
 use crate::command::plan::{Change, StepsFuture};
-use crate::connection::{Connection, GENERATION_MASK, PLACES_MAX, Slot, SlotToken};
+use crate::connection::{Connection, Slot};
 use crate::core::Core;
 use crate::listener::Listener;
+use crate::lock::lock;
 use crate::meter::Batch;
 use crate::pause::Pause;
+pub(crate) use crate::report::report;
 use crate::shared::{Item, Shared, Tray};
+use crate::slot_token::{GENERATION_MASK, PLACES_MAX, SlotToken};
 use crate::stream::Stream;
 
 /// The token of the waker.
@@ -519,11 +522,4 @@ fn refuse(mut stream: Stream, shared: &Shared) {
     // The client may be gone already; nothing is owed to it.
     let _ = stream.write(b"-ERR max number of clients reached\r\n");
     stream.close();
-}
-
-/// Says something to the people who run the server.
-pub(crate) fn report(text: &str) {
-    use std::io::Write;
-    // There is nobody left to tell if the standard error stream is gone.
-    let _ = writeln!(std::io::stderr(), "entresol: {text}");
 }

@@ -6,8 +6,9 @@ use entresol_tier::Timestamp;
 
 use super::arguments::{integer, is, shown};
 use super::table::{Local, SPECS};
-use crate::client::{Facts, NOT_QUEUING, Silence, lock};
+use crate::client::{Facts, NOT_QUEUING, Silence};
 use crate::failure::Failure;
+use crate::lock::lock;
 use crate::pause::Pause;
 
 type Outcome = Result<(), Failure>;

@@ -14,9 +14,10 @@ use crate::command::arguments::check_reply;
 use crate::command::plan::{Done, Plan, ReadAnswer, Request, Steps, StepsFuture, WriteAnswer};
 use crate::command::table::{ADMIN, EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
 use crate::command::transactions::is_told_first;
-use crate::connection::{Action, Connection, Reach, SEQUENCE_MASK, Slot, SlotToken};
+use crate::connection::{Action, Connection, Reach, Slot};
 use crate::core::Core;
 use crate::failure::Failure;
+use crate::slot_token::{SEQUENCE_MASK, SlotToken};
 use crate::slow;
 
 /// What a command depends on, and when it was read (nanoseconds since the worker began).

@@ -8,9 +8,9 @@ use super::Worker;
 use crate::client_memory::{Asked, Claim, LARGE_BYTES, Need, Taken};
 use crate::command::plan::key_in;
 use crate::command::table::Spec;
-use crate::connection::{SEQUENCE_MASK, SlotToken};
 use crate::failure::Failure;
 use crate::operations::OwnedOutcome;
+use crate::slot_token::{SEQUENCE_MASK, SlotToken};
 
 /// Copies of an entry that a command has at a time: as it was put together, and its reply.
 pub(super) const COPIES_READ: usize = 2;

@@ -8,7 +8,7 @@ use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
 use super::ahead::Ahead;
 use super::claim::Claimed;
-use super::{READ_BYTES, Worker, report};
+use super::{READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::quoted;
 use crate::command::introspection::unknown_subcommand;
@@ -16,10 +16,12 @@ use crate::command::table::{
     self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_MULTI, NO_QUEUE, READONLY, Spec, WRITE,
 };
 use crate::command::transactions::queue;
-use crate::connection::{Reach, SlotToken};
+use crate::connection::Reach;
 use crate::failure::Failure;
 use crate::pause::Pause;
+use crate::report::report;
 use crate::shared::Shared;
+use crate::slot_token::SlotToken;
 
 /// Arguments of an unknown command are shown up to so many bytes.
 const SHOWN_BYTES_MAX: usize = 128;

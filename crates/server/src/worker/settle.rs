@@ -9,14 +9,16 @@ use entresol_tier::{Error, Outcome, Timestamp};
 use entresol_wire::resp::Reply;
 
 use super::carry::{Answered, write_read_answer, write_write_answer};
-use super::{Completes, Touches, Worker, report};
+use super::{Completes, Touches, Worker};
 use crate::client_memory::Taken;
 use crate::command::arguments::check_reply;
-use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot, SlotToken};
+use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot};
 use crate::core::TASK_TOKEN;
 use crate::failure::Failure;
 use crate::operations::{OperationId, TaskId};
+use crate::report::report;
 use crate::shared::SlowCommand;
+use crate::slot_token::SlotToken;
 use crate::slow;
 
 /// Replies of one connection that are written before those of others are put together.
@@ -338,7 +340,7 @@ pub(super) fn slow_command(
         microseconds: took_ns / 1000,
         arguments,
         address: client.facts.address.clone(),
-        name: crate::client::lock(&client.facts.name).clone(),
+        name: crate::lock::lock(&client.facts.name).clone(),
     }
 }
 

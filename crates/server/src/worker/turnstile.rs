@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Worker;
-use crate::connection::SlotToken;
+use crate::slot_token::SlotToken;
 
 /// How a worker stands to the gate.
 #[derive(Default)]
