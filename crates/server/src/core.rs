@@ -2,15 +2,13 @@
 //! at.
 //!
 //! A [`Core`] belongs to one worker thread. Commands that the worker answers without waiting use
-//! the session directly; all others are tasks that await [`Core::get`], [`Core::run`] and
-//! [`Core::update`].
+//! the session directly; all others are tasks that await [`Core::get`] and [`Core::run`].
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 
 use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp, Visit};
 
-use crate::command::plan::{Change, Request, Update};
 use crate::failure::Failure;
 use crate::operations::{OperationId, Operations, OwnedEntry, OwnedOutcome, Wants};
 use crate::shared::Shared;
@@ -185,28 +183,5 @@ impl Core {
             }
         };
         Ok(self.session.borrow_mut().scan(space, from, self.now(), &mut visit_sound)?)
-    }
-
-    /// Reads an entry, decides, and writes it unless another writer came first: then anew.
-    pub(crate) async fn update(
-        &self,
-        key: Key<'_>,
-        update: Update,
-        request: &Request<'_>,
-        change: &mut Change,
-    ) -> Result<(), Failure> {
-        loop {
-            let entry = self.get(key).await?;
-            change.clear();
-            update(entry.as_ref().map(|entry| entry.view(key.bytes)).as_ref(), request, change)?;
-            let Some(operation) = change.operation(key, entry.map(|entry| entry.version)) else {
-                return Ok(());
-            };
-            self.shared.memory.see_entry(change.value.len());
-            match self.run(operation).await? {
-                OwnedOutcome::Refused | OwnedOutcome::Missing => {}
-                _ => return Ok(()),
-            }
-        }
     }
 }

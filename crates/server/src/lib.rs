@@ -24,6 +24,7 @@ mod leftovers;
 mod listener;
 mod lock;
 mod meter;
+mod modification;
 mod monitors;
 mod nbd;
 mod operations;

@@ -10,6 +10,7 @@ use super::table::{Execution, Local, Spec, find};
 use crate::client::{Client, Transaction, WatchList, Watched, WatchedState};
 use crate::core::Core;
 use crate::failure::Failure;
+use crate::modification::{Modification, Modify};
 
 /// Most commands of a transaction.
 const COMMANDS_MAX: usize = 1 << 20;
@@ -203,7 +204,8 @@ pub(crate) async fn carry_out(steps: Steps, spec: &'static Spec) -> Result<Vec<u
             }
             Plan::Update { key, update } => {
                 let mut change = Change::default();
-                core.update(key, update, &request, &mut change).await?;
+                let modify = Modify { core, request: &request, key, update };
+                Modification::new().finish(&modify, &mut change).await?;
                 return Ok(change.reply);
             }
             Plan::Steps(begin) => begin,
