@@ -9,7 +9,7 @@ use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
 use crate::absences::Absence;
-use crate::command::table::{Spec, WRITE};
+use crate::command::spec::{Spec, WRITE};
 use crate::lock::lock;
 use crate::slot_token::SlotToken;
 use crate::stream::Addresses;

@@ -1,22 +1,23 @@
-//! The commands: one table that names them all, and a file for each group.
+//! The commands: `table` describes them all, `dispatch` has what carries each out. `types` has the
+//! commands of each type of value, and there is a file for each other group.
 
 pub(crate) mod arguments;
-mod bits;
 pub(crate) mod clients;
 pub(crate) mod connection;
 mod decimal;
-mod hash_value;
-mod hashes;
+pub(crate) mod dispatch;
 pub(crate) mod information;
 pub(crate) mod introspection;
 mod keys;
 pub(crate) mod pattern;
 pub(crate) mod plan;
 mod reference;
+pub(crate) mod request;
 mod scans;
 mod server;
-mod strings;
+pub(crate) mod spec;
 pub(crate) mod table;
 pub(crate) mod transactions;
+mod types;
 
 pub use reference::reference;

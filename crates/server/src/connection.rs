@@ -20,7 +20,8 @@ use entresol_wire::resp::{Decoder, Limits, OwnedArguments, Protocol};
 
 use crate::client::Client;
 use crate::client_memory::Taken;
-use crate::command::plan::{ReadAnswer, Request, WriteAnswer};
+use crate::command::plan::{ReadAnswer, WriteAnswer};
+use crate::command::request::Request;
 use crate::slot_token::SEQUENCE_MASK;
 use crate::slow::Beginning;
 use crate::stream::Stream;

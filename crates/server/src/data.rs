@@ -15,9 +15,9 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
-use crate::leftovers::{leftover_buffers, said_of};
 use crate::report::report;
 use crate::shared::random_seed;
+use crate::stale_buffers::{leftover_buffers, said_of};
 
 /// The file in a data directory that is the device.
 const DEVICE_FILE: &str = "entresol.data";

@@ -20,7 +20,6 @@ mod error;
 mod failure;
 mod figures;
 mod gate;
-mod leftovers;
 mod listener;
 mod lock;
 mod meter;
@@ -35,6 +34,7 @@ mod server;
 mod shared;
 mod slot_token;
 mod slow;
+mod stale_buffers;
 mod stream;
 mod tls;
 mod users;
@@ -44,7 +44,6 @@ mod worker;
 pub use command::reference as command_reference;
 pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
-pub use leftovers::{LeftoverBuffers, leftover_buffers};
 pub use nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper,
     TlsDemand, metrics as volume_metrics,
@@ -52,5 +51,6 @@ pub use nbd::{
 pub use process::{allow_open_files, is_ignored};
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;
+pub use stale_buffers::{LeftoverBuffers, leftover_buffers};
 pub use tls::TlsFiles;
 pub use users::user_line;

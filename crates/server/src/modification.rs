@@ -12,7 +12,9 @@
 
 use entresol_tier::{Error, Key, Operation, Outcome, Version};
 
-use crate::command::plan::{Change, Done, Request, Update};
+use crate::command::plan::{Change, Done, Update};
+
+use crate::command::request::Request;
 use crate::core::{Core, TASK_TOKEN};
 use crate::failure::Failure;
 use crate::operations::{OperationId, OwnedOutcome};

@@ -10,7 +10,7 @@ use entresol_wire::resp::Arguments;
 use crate::client::Client;
 
 use crate::command::arguments::is;
-use crate::command::table::{ADMIN, Spec};
+use crate::command::spec::{ADMIN, Spec};
 use crate::lock::lock;
 use crate::slot_token::SlotToken;
 

@@ -16,7 +16,7 @@ use mio::Waker;
 use crate::absences::Absences;
 use crate::client::{Client, Clients, Facts};
 use crate::client_memory::{Claim, ClientMemory};
-use crate::command::table::Spec;
+use crate::command::spec::Spec;
 use crate::config::Config;
 use crate::gate::{Gate, Wake};
 use crate::lock::lock;

@@ -1,7 +1,12 @@
 //! What `SLOWLOG` shows of the arguments of a command, cut as redis-server cuts them: what is left
 //! out is told of, so that the beginning of a key does not pass for another key.
 
+use entresol_tier::Timestamp;
 use entresol_wire::resp::Arguments;
+
+use crate::client::Client;
+use crate::lock::lock;
+use crate::shared::SlowCommand;
 
 /// Arguments of a command that are shown, the line that tells of the others included.
 const ARGUMENTS_MAX: usize = 32;
@@ -83,6 +88,23 @@ fn cut(start: &[u8], bytes: usize) -> Vec<u8> {
 fn tell_of_others(shown: &mut Vec<Vec<u8>>, count: usize) {
     if count > shown.len() {
         shown.push(format!("... ({} more arguments)", count - shown.len()).into_bytes());
+    }
+}
+
+/// What is kept of a command that took long, of whose arguments `arguments` are shown.
+pub(crate) fn command(
+    arguments: Vec<Vec<u8>>,
+    client: &Client,
+    took_ns: u64,
+    now: Timestamp,
+) -> SlowCommand {
+    SlowCommand {
+        id: 0,
+        at_seconds: now.0 / 1000,
+        microseconds: took_ns / 1000,
+        arguments,
+        address: client.facts.address.clone(),
+        name: lock(&client.facts.name).clone(),
     }
 }
 

@@ -13,7 +13,8 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use argon2::{Algorithm, Argon2, Params, Version};
 
 use crate::command::pattern;
-use crate::command::table::{self, Spec};
+use crate::command::spec::Spec;
+use crate::command::table::{self};
 use crate::config::ConfigError;
 use crate::operations::Verdict;
 

@@ -10,11 +10,12 @@
 //!    are no others.
 //! 2. Nothing waits inside a turn: a command that cannot go on leaves its bytes in the input.
 
-mod ahead;
-mod carry;
 mod claim;
+mod completions;
+mod execute;
 mod input;
-mod settle;
+mod output;
+mod pipeline_prefetch;
 mod turnstile;
 mod update;
 
@@ -75,7 +76,7 @@ pub(crate) struct Worker {
     read_buffer: Vec<u8>,
     /// Empty; for the replies of a connection that has no memory for them.
     spare_output: Vec<u8>,
-    ahead: ahead::LookAhead,
+    ahead: pipeline_prefetch::LookAhead,
     batch: Batch,
     in_flight: usize,
     aside: usize,
@@ -154,7 +155,7 @@ impl Worker {
             change: Change::default(),
             read_buffer: vec![0; READ_BYTES],
             spare_output: Vec::new(),
-            ahead: ahead::LookAhead::default(),
+            ahead: pipeline_prefetch::LookAhead::default(),
             batch: Batch::default(),
             in_flight: 0,
             aside: 0,

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use entresol_tier::Statistics;
 
-use crate::command::table::{READONLY, SPECS, WRITE};
+use crate::command::spec::{READONLY, WRITE};
+
+use crate::command::table::SPECS;
 use crate::figures;
 use crate::meter::{Latency, Measured};
 use crate::process::ProcessFigures;

@@ -3,13 +3,8 @@
 use entresol_tier::{Entry, Expiry, Timestamp};
 use entresol_wire::resp::parse_integer;
 
-use super::plan::Request;
+use super::request::Request;
 use crate::failure::Failure;
-
-/// The label of entries that hold a string.
-pub(crate) const STRING: u8 = 0;
-/// The label of entries that hold a hash.
-pub(crate) const HASH: u8 = 1;
 
 /// `argument` as an integer.
 pub(crate) fn integer(argument: &[u8]) -> Result<i64, Failure> {
@@ -32,27 +27,9 @@ pub(crate) fn quoted(argument: &[u8], bytes_max: usize) -> String {
     shown(cut.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
-/// The value of `entry` if it is a string; `None` if there is no entry.
-pub(crate) fn string_of<'a>(entry: Option<&Entry<'a>>) -> Result<Option<&'a [u8]>, Failure> {
-    match entry {
-        None => Ok(None),
-        Some(entry) if entry.label == STRING => Ok(Some(entry.value)),
-        Some(_) => Err(Failure::WRONG_TYPE),
-    }
-}
-
 /// The expiry of `entry`, none if there is no entry.
 pub(crate) fn expiry_of(entry: Option<&Entry<'_>>) -> Expiry {
     entry.map(|entry| entry.expiry).unwrap_or_default()
-}
-
-/// The name of the type that `label` stands for.
-pub(crate) fn type_name(label: u8) -> &'static str {
-    match label {
-        STRING => "string",
-        HASH => "hash",
-        _ => "unknown",
-    }
 }
 
 /// A moment given in one of four ways.

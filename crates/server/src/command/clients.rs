@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use entresol_tier::Timestamp;
 
 use super::arguments::{integer, is, shown};
-use super::table::{Local, SPECS};
+use super::plan::Local;
+use super::table::SPECS;
 use crate::client::{Facts, NOT_QUEUING, Silence};
 use crate::failure::Failure;
 use crate::lock::lock;

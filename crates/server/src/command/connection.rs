@@ -6,8 +6,9 @@ use entresol_wire::resp::{Protocol, Reply};
 
 use super::arguments::{integer, is, shown};
 use super::keys::space;
-use super::plan::{Plan, Request, Steps};
-use super::table::Local;
+use super::plan::Local;
+use super::plan::{Plan, Steps};
+use super::request::Request;
 use crate::client::Silence;
 use crate::failure::Failure;
 use crate::lock::lock;

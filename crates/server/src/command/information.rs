@@ -7,7 +7,8 @@ use entresol_tier::Statistics;
 
 use super::arguments::shown;
 use super::connection::COMPATIBLE_VERSION;
-use super::table::{Local, SPECS};
+use super::plan::Local;
+use super::table::SPECS;
 use crate::failure::Failure;
 use crate::lock::lock;
 use crate::meter::{Counted, Measured};

@@ -4,9 +4,9 @@ use entresol_wire::resp::Reply;
 
 use super::arguments::{check_reply, is, quoted, shown};
 use super::pattern;
-use super::table::{
-    self, ADMIN, DENYOOM, FAST, Local, NO_AUTH, NO_MULTI, READONLY, SPECS, Spec, WRITE,
-};
+use super::plan::Local;
+use super::spec::{ADMIN, DENYOOM, FAST, NO_AUTH, NO_MULTI, READONLY, Spec, WRITE};
+use super::table::{self, SPECS};
 use crate::failure::Failure;
 
 type Outcome = Result<(), Failure>;

@@ -3,11 +3,14 @@
 use entresol_tier::{Condition, Entry, Expiry, Key, Operation, PutOptions, SpaceId, Timestamp};
 use entresol_wire::resp::{Reply, parse_integer};
 
-use super::arguments::{HASH, STRING, Unit, expiry_at, integer, is, shown, type_name};
-use super::hash_value::HashValue;
-use super::hashes::is_compact;
-use super::plan::{Change, Effect, Plan, Request, Steps, StepsFuture, WriteAnswer, key_in};
-use super::strings::count_done;
+use super::arguments::{Unit, expiry_at, integer, is, shown};
+
+use super::plan::{Change, Effect, Plan, Steps, StepsFuture, WriteAnswer};
+use super::request::{Request, key_in};
+use super::types::hash::is_compact;
+use super::types::hash_value::HashValue;
+use super::types::string::count_done;
+use super::types::{HASH, STRING, type_name};
 use crate::failure::Failure;
 use crate::operations::{OwnedEntry, OwnedOutcome, Wants};
 

@@ -8,53 +8,44 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use entresol_tier::{
-    Condition, Entry, Expiry, Key, Operation, Outcome, PutOptions, SpaceId, Timestamp, Version,
+    Condition, Entry, Expiry, Key, Operation, Outcome, PutOptions, SpaceId, Version,
 };
-use entresol_wire::resp::{Arguments, OwnedArguments, Protocol, Reply};
+use entresol_wire::resp::{OwnedArguments, Protocol, Reply};
 
+use super::request::Request;
 use crate::client::Client;
 use crate::core::Core;
 use crate::failure::Failure;
 use crate::operations::OwnedOutcome;
 
-/// Longest key that the engine takes, bytes.
-pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
-/// Longest value that the engine takes, bytes.
-pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
-
-/// A command as it came, with what its meaning depends on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Request<'a> {
-    /// The command's name and arguments.
-    pub(crate) arguments: Arguments<'a>,
-    /// The table it works on.
-    pub(crate) space: SpaceId,
-    /// The moment it is carried out at.
-    pub(crate) now: Timestamp,
-    /// The version replies are written in.
-    pub(crate) protocol: Protocol,
-    /// Most bytes that its reply takes.
-    pub(crate) reply_bytes_max: usize,
+/// What carries out a command.
+#[derive(Clone, Copy)]
+pub(crate) enum Execution {
+    /// Decides on work for the engine.
+    Plan(for<'a> fn(&Request<'a>) -> Result<Plan<'a>, Failure>),
+    /// Answers at once.
+    Local(fn(&mut Local<'_, '_>) -> Result<(), Failure>),
 }
 
-impl<'a> Request<'a> {
-    /// The argument at `index` as a key of the request's space.
-    pub(crate) fn key(&self, index: usize) -> Result<Key<'a>, Failure> {
-        key_in(self.space, self.arguments.at(index))
+impl std::fmt::Debug for Execution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Execution::Plan(_) => "Plan",
+            Execution::Local(_) => "Local",
+        })
     }
 }
 
-/// `bytes` as a key of `space`, if the engine can hold it.
-pub(crate) fn key_in(space: SpaceId, bytes: &[u8]) -> Result<Key<'_>, Failure> {
-    if bytes.is_empty() {
-        return Err(Failure::fixed("ERR a key must have at least one byte"));
-    }
-    if bytes.len() > KEY_BYTES_MAX {
-        let found = bytes.len();
-        let text = format!("ERR a key has at most {KEY_BYTES_MAX} bytes, this one has {found}");
-        return Err(Failure::new(text));
-    }
-    Ok(Key::new(space, bytes))
+/// What a command that answers at once works with.
+pub(crate) struct Local<'a, 'r> {
+    /// The thread's engine session.
+    pub(crate) core: &'a Rc<Core>,
+    /// Who asked.
+    pub(crate) client: &'a Rc<Client>,
+    /// The command.
+    pub(crate) request: Request<'a>,
+    /// Where the answer goes.
+    pub(crate) reply: Reply<'r>,
 }
 
 /// What to do for a command.

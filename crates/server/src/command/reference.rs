@@ -1,6 +1,8 @@
 //! The reference of all commands, in Markdown.
 
-use super::table::{EXCLUSIVE, Group, SPECS, Spec};
+use super::spec::{EXCLUSIVE, Group, Spec};
+
+use super::table::SPECS;
 
 /// The text of `docs/reference/resp-commands.md`.
 pub fn reference() -> String {

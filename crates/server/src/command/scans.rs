@@ -5,9 +5,12 @@
 
 use entresol_wire::resp::Reply;
 
-use super::arguments::{ScanKind, cursor, is, scan_options, type_name};
+use super::arguments::{ScanKind, cursor, is, scan_options};
+
 use super::pattern;
-use super::plan::{Plan, Request, Steps};
+use super::plan::{Plan, Steps};
+use super::request::Request;
+use super::types::type_name;
 use crate::failure::Failure;
 
 type Planned<'a> = Result<Plan<'a>, Failure>;

@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering;
 
 use super::arguments::{integer, is, shown};
 use super::pattern;
-use super::plan::{Plan, Request, Steps};
-use super::table::{Local, SPECS};
+use super::plan::Local;
+use super::plan::{Plan, Steps};
+use super::request::Request;
+use super::table::SPECS;
 use crate::config::{Change, Config, KEYS, parse_duration};
 use crate::failure::Failure;
 use crate::lock::lock;

@@ -5,8 +5,13 @@ use std::sync::atomic::Ordering;
 
 use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
-use super::plan::{Change, Done, Plan, Request, Steps, StepsFuture, key_in};
-use super::table::{Execution, Local, Spec, find};
+use super::dispatch::execution;
+use super::plan::{Change, Done, Plan, Steps, StepsFuture};
+
+use super::plan::{Execution, Local};
+use super::request::{Request, key_in};
+use super::spec::Spec;
+use super::table::find;
 use crate::client::{Client, Transaction, WatchList, Watched, WatchedState};
 use crate::core::Core;
 use crate::failure::Failure;
@@ -112,7 +117,7 @@ async fn execute(steps: Steps) -> Result<Vec<u8>, Failure> {
 /// Whether those who watch are told of a command before it is carried out. Of `EXEC` they are told
 /// behind the commands of its transaction, and of what answers at once with the space it leaves.
 pub(crate) fn is_told_first(spec: &Spec) -> bool {
-    spec.name != "exec" && matches!(spec.handler, Execution::Plan(_))
+    spec.name != "exec" && matches!(execution(spec), Execution::Plan(_))
 }
 
 async fn carry_out_all(
@@ -180,7 +185,7 @@ pub(crate) async fn carry_out(steps: Steps, spec: &'static Spec) -> Result<Vec<u
         let request = steps.request();
         let core: &Core = &steps.core;
         let mut out = Vec::new();
-        let plan = match spec.handler {
+        let plan = match execution(spec) {
             Execution::Local(function) => {
                 let client: &Rc<Client> = &steps.client;
                 let reply = Reply::new(&mut out, steps.protocol);

@@ -6,8 +6,8 @@ use entresol_wire::resp::Arguments;
 
 use super::Worker;
 use crate::client_memory::{Asked, Claim, LARGE_BYTES, Need, Taken};
-use crate::command::plan::key_in;
-use crate::command::table::Spec;
+use crate::command::request::key_in;
+use crate::command::spec::Spec;
 use crate::failure::Failure;
 use crate::operations::OwnedOutcome;
 use crate::slot_token::{SEQUENCE_MASK, SlotToken};

@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering;
 
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
-use super::ahead::Ahead;
 use super::claim::Claimed;
+use super::pipeline_prefetch::Ahead;
 use super::{READ_BYTES, Worker};
 use crate::client::Client;
 use crate::command::arguments::quoted;
 use crate::command::introspection::unknown_subcommand;
-use crate::command::table::{
-    self, CONTAINER, EXCLUSIVE, NO_AUTH, NO_MULTI, NO_QUEUE, READONLY, Spec, WRITE,
+use crate::command::spec::{
+    BARRIER, CONTAINER, EXCLUSIVE, NO_AUTH, NO_MULTI, NO_QUEUE, READONLY, Spec, WRITE,
 };
+use crate::command::table::{self};
 use crate::command::transactions::queue;
 use crate::connection::Reach;
 use crate::failure::Failure;
@@ -502,7 +503,7 @@ fn needs_measure(spec: &Spec, reach: Reach) -> bool {
 
 /// What a command depends on.
 fn reach(spec: &Spec, arguments: Arguments<'_>, space: u16) -> Reach {
-    if spec.has(EXCLUSIVE) || spec.has(table::BARRIER) {
+    if spec.has(EXCLUSIVE) || spec.has(BARRIER) {
         return Reach::Everything;
     }
     let first = spec.keys.first as usize;

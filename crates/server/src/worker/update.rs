@@ -6,8 +6,8 @@ use std::rc::Rc;
 use entresol_tier::Key;
 
 use super::Worker;
-use super::carry::{Command, Work};
 use super::claim::COPIES_CHANGED;
+use super::execute::{Command, Work};
 use crate::command::plan::{Change, Steps, Update};
 use crate::failure::Failure;
 use crate::modification::{Modification, Modify, Progress};

@@ -3,11 +3,14 @@
 use entresol_tier::{Condition, Entry, Expiry, Operation, PutOptions, Timestamp};
 use entresol_wire::resp::Reply;
 
-use super::arguments::{STRING, Unit, check_reply, expiry_at, expiry_of, integer, is, string_of};
-use super::decimal;
-use super::plan::{
-    Change, Done, Effect, Plan, Request, Steps, StepsFuture, VALUE_BYTES_MAX, WriteAnswer, key_in,
-};
+use crate::command::arguments::{Unit, check_reply, expiry_at, expiry_of, integer, is};
+
+use crate::command::types::STRING;
+
+use crate::command::decimal;
+use crate::command::plan::{Change, Done, Effect, Plan, Steps, StepsFuture, WriteAnswer};
+use crate::command::request::{Request, VALUE_BYTES_MAX, key_in};
+use crate::command::types::string_value::string_of;
 use crate::failure::Failure;
 use crate::operations::{OwnedOutcome, Wants};
 

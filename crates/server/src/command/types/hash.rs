@@ -6,11 +6,16 @@ use entresol_tier::Entry;
 use entresol_wire::resp::{Protocol, Reply};
 use rustc_apfloat::Float;
 
-use super::arguments::{HASH, ScanKind, check_reply, cursor, expiry_of, integer, is, scan_options};
-use super::decimal;
+use crate::command::arguments::{
+    ScanKind, check_reply, cursor, expiry_of, integer, is, scan_options,
+};
+
 use super::hash_value::{Field, HashValue, IsNew, push, remove, set};
-use super::pattern;
-use super::plan::{Change, Effect, Plan, Request, Steps, VALUE_BYTES_MAX};
+use crate::command::decimal;
+use crate::command::pattern;
+use crate::command::plan::{Change, Effect, Plan, Steps};
+use crate::command::request::{Request, VALUE_BYTES_MAX};
+use crate::command::types::HASH;
 use crate::failure::Failure;
 
 type Planned<'a> = Result<Plan<'a>, Failure>;

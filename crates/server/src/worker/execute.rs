@@ -7,12 +7,14 @@ use entresol_wire::resp::{Arguments, OwnedArguments, Reply};
 
 use super::claim::{COPIES_READ, Claimed};
 use super::input::Step;
-use super::settle::slow_command;
 use super::turnstile::Granted;
 use super::{Task, Touches, Worker};
 use crate::command::arguments::check_reply;
-use crate::command::plan::{Done, Plan, ReadAnswer, Request, Steps, StepsFuture, WriteAnswer};
-use crate::command::table::{ADMIN, EXCLUSIVE, Execution, LOUD, Local, NO_ENTRIES, Spec};
+use crate::command::dispatch::execution;
+use crate::command::plan::{Done, Plan, ReadAnswer, Steps, StepsFuture, WriteAnswer};
+use crate::command::plan::{Execution, Local};
+use crate::command::request::Request;
+use crate::command::spec::{ADMIN, EXCLUSIVE, LOUD, NO_ENTRIES, Spec};
 use crate::command::transactions::is_told_first;
 use crate::connection::{Action, Connection, Reach, Slot};
 use crate::core::Core;
@@ -73,7 +75,7 @@ impl Worker {
         let is_silent = !spec.has(LOUD) && client.take_silence();
         let pending = connection.pending;
         let command = Command { place, spec, request, since, is_silent };
-        let work = match spec.handler {
+        let work = match execution(spec) {
             Execution::Local(_) => {
                 let client = Rc::clone(client);
                 let work = self.answer_locally(&command);
@@ -144,7 +146,7 @@ impl Worker {
         };
         if connection.pending == pending_before && took_ns >= slow_ns {
             let arguments = slow::shown(command.spec.name, command.request.arguments);
-            let slow = slow_command(arguments, &connection.client, took_ns, self.core.now());
+            let slow = slow::command(arguments, &connection.client, took_ns, self.core.now());
             self.core.shared.keep_slow(slow);
         }
     }
@@ -179,7 +181,7 @@ impl Worker {
 
     fn answer_locally(&mut self, command: &Command<'_>) -> Work {
         let mut bytes = 0;
-        let Execution::Local(function) = command.spec.handler else {
+        let Execution::Local(function) = execution(command.spec) else {
             return Work::Bytes(bytes);
         };
         let core = Rc::clone(&self.core);

@@ -3,8 +3,13 @@
 use entresol_tier::Entry;
 use entresol_wire::resp::{Reply, parse_integer};
 
-use super::arguments::{STRING, expiry_of, integer, is, string_of};
-use super::plan::{Change, Effect, Plan, Request, VALUE_BYTES_MAX};
+use crate::command::arguments::{expiry_of, integer, is};
+
+use crate::command::types::STRING;
+
+use crate::command::plan::{Change, Effect, Plan};
+use crate::command::request::{Request, VALUE_BYTES_MAX};
+use crate::command::types::string_value::string_of;
 use crate::failure::Failure;
 
 type Planned<'a> = Result<Plan<'a>, Failure>;
