@@ -25,7 +25,7 @@ use crate::text::Failure;
 use host::Host;
 use jobs::{Job, Scan, Task};
 use options::BUFFER_DIRECTORY;
-use request::{Request, Row};
+use request::{CallerRequest, Row};
 
 /// Words of one request.
 const REQUEST_WORDS: usize = request::WORDS;
@@ -57,7 +57,7 @@ export! {
             // SAFETY: as above; the row is this call's alone.
             let words: &mut Row = unsafe { &mut *row.cast() };
             // SAFETY: the caller's promise, for the key, the value and the place for outcomes.
-            let mut request = unsafe { Request::of(words) }?;
+            let mut request = unsafe { CallerRequest::of(words) }?;
             let at_once = host.begin(&mut request);
             words[0] = u64::from(at_once);
             answered += i64::from(at_once);

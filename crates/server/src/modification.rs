@@ -15,14 +15,14 @@ use entresol_tier::{Error, Key, Operation, Outcome, Version};
 use crate::command::plan::{Change, Done, Update};
 
 use crate::command::request::Request;
-use crate::core::{Core, TASK_TOKEN};
+use crate::engine_session::{EngineSession, TASK_TOKEN};
 use crate::failure::Failure;
 use crate::operations::{OperationId, OwnedOutcome};
 
 /// An entry to change, and how. `change` is to hold the decision.
 pub(crate) struct Modify<'a> {
     /// The thread's engine session.
-    pub(crate) core: &'a Core,
+    pub(crate) engine: &'a EngineSession,
     /// The command.
     pub(crate) request: &'a Request<'a>,
     /// The entry's key.
@@ -105,7 +105,7 @@ impl Modification {
                 // Compressed, it takes more than was known when it was claimed.
                 Progress::Larger(_) => self = Modification::new(),
                 Progress::Waits(id) => {
-                    let outcome = modify.core.operations.wait(id).await?;
+                    let outcome = modify.engine.operations.wait(id).await?;
                     if self.take(modify, change, outcome)? == Some(Progress::Done) {
                         return Ok(());
                     }
@@ -121,11 +121,11 @@ impl Modification {
         change: &mut Change,
     ) -> Result<Option<Progress>, Failure> {
         change.clear();
-        let core = modify.core;
-        let id = core.operations.begin();
+        let engine = modify.engine;
+        let id = engine.operations.begin();
         let mut decided = None;
-        let get = (core.now(), Operation::Get { key: modify.key });
-        core.submit_within(token_of(id), self.bytes_max, get, &mut |_, outcome| {
+        let get = (engine.now(), Operation::Get { key: modify.key });
+        engine.submit_within(token_of(id), self.bytes_max, get, &mut |_, outcome| {
             decided = Some(self.decide(modify, outcome, change));
         });
         match decided {
@@ -134,7 +134,7 @@ impl Modification {
                 Ok(None)
             }
             Some(decided) => {
-                core.operations.release(id);
+                engine.operations.release(id);
                 decided
             }
         }
@@ -169,14 +169,14 @@ impl Modification {
         modify: &Modify<'_>,
         (version, change): (Option<Version>, &Change),
     ) -> Result<Option<Progress>, Failure> {
-        let core = modify.core;
+        let engine = modify.engine;
         let Some(operation) = change.operation(modify.key, version) else {
             return Ok(Some(Progress::Done));
         };
-        core.shared.memory.see_entry(change.value.len());
-        let id = core.operations.begin();
+        engine.shared.memory.see_entry(change.value.len());
+        let id = engine.operations.begin();
         let mut done = None;
-        core.submit(token_of(id), core.now(), operation, &mut |_, outcome| {
+        engine.submit(token_of(id), engine.now(), operation, &mut |_, outcome| {
             done = Some(outcome.map(|outcome| Done::from(&outcome)));
         });
         match done {
@@ -185,7 +185,7 @@ impl Modification {
                 Ok(None)
             }
             Some(done) => {
-                core.operations.release(id);
+                engine.operations.release(id);
                 Ok(self.written(done?))
             }
         }

@@ -43,14 +43,14 @@ pub(crate) enum OwnedOutcome {
     /// Touched.
     Touched,
     /// A password was compared.
-    Verified(Verdict),
+    Verified(PasswordMatch),
     /// A sync is done.
     Synced,
 }
 
 /// Whether a password is the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum PasswordMatch {
     Right,
     Wrong,
 }
@@ -102,7 +102,7 @@ impl From<Outcome<'_>> for OwnedOutcome {
 /// The operations that the tasks of one worker wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
-    places: RefCell<Vec<Place>>,
+    places: RefCell<Vec<PendingOperation>>,
     free: RefCell<Vec<OperationId>>,
     /// Tasks to go on with.
     ready: RefCell<Vec<TaskId>>,
@@ -112,7 +112,7 @@ pub(crate) struct Operations {
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct PendingOperation {
     outcome: Option<Result<OwnedOutcome, Error>>,
     task: Option<TaskId>,
     abandoned: bool,
@@ -137,7 +137,7 @@ impl Operations {
 
     /// The same of an operation of whose outcome only what `wants` says is kept.
     pub(crate) fn begin_wanting(&self, wants: Wants) -> OperationId {
-        let place = Place { wants, ..Place::default() };
+        let place = PendingOperation { wants, ..PendingOperation::default() };
         let mut places = self.places.borrow_mut();
         if let Some(id) = self.free.borrow_mut().pop() {
             places[id] = place;

@@ -18,14 +18,14 @@ use crate::client::{Client, Clients, Facts};
 use crate::client_memory::{Claim, ClientMemory};
 use crate::command::spec::Spec;
 use crate::config::Config;
-use crate::gate::{Gate, Wake};
 use crate::lock::lock;
 use crate::meter::{Counted, Measured, Meter};
 use crate::monitors::Monitors;
-use crate::operations::{OperationId, Verdict};
+use crate::operations::{OperationId, PasswordMatch};
 use crate::pause::Pauses;
 use crate::slot_token::SlotToken;
 use crate::stream::Stream;
+use crate::transaction_gate::{TransactionGate, Wake};
 use crate::users::Users;
 
 /// What all threads of a server share. Thread-safe.
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     /// Absent keys that clients have under `WATCH`.
     pub(crate) absences: Arc<Absences>,
     /// The gate between shared and exclusive commands.
-    pub(crate) gate: Gate,
+    pub(crate) gate: TransactionGate,
     /// The measurements, one meter a worker.
     pub(crate) meters: Vec<Meter>,
     /// What `CONFIG RESETSTAT` has `INFO` leave out.
@@ -114,7 +114,7 @@ pub(crate) enum Item {
     /// A connection to serve, of a client that was entered.
     Connection(Box<Stream>, Arc<Facts>),
     /// The end of a comparison of passwords.
-    Verified(OperationId, Verdict),
+    Verified(OperationId, PasswordMatch),
     /// The end of a sync.
     Synced(OperationId, Result<(), Error>),
     /// Memory that a connection claimed.
@@ -187,7 +187,7 @@ impl Shared {
             clients: Clients::default(),
             monitors: Monitors::default(),
             absences: Arc::default(),
-            gate: Gate::new(workers),
+            gate: TransactionGate::new(workers),
             meters: (0..workers).map(|_| Meter::new()).collect(),
             forgotten: Mutex::default(),
             slow: Mutex::default(),

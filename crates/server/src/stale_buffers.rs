@@ -66,19 +66,19 @@ mod tests {
     use super::*;
 
     /// A directory of write buffers with a store, and one of its files.
-    struct Place {
+    struct Scratch {
         directory: PathBuf,
         data: PathBuf,
     }
 
-    impl Place {
-        fn new(name: &str) -> Place {
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
             let name = format!("entresol-leftovers-{name}-{}", std::process::id());
             let directory = std::env::temp_dir().join(name);
             fs::create_dir_all(directory.join("data")).unwrap();
             let data = directory.join("data/entresol.data").canonicalize();
             let data = data.unwrap_or_else(|_| directory.join("data/entresol.data"));
-            Place { directory, data }
+            Scratch { directory, data }
         }
 
         fn open(&self) -> Store {
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for Scratch {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.directory);
         }
@@ -100,7 +100,7 @@ mod tests {
     /// They stayed for ever, and nobody knew whose they were.
     #[test]
     fn buffers_are_named_once_their_store_is_gone_and_nobody_has_them_open() {
-        let place = Place::new("deleted");
+        let place = Scratch::new("deleted");
         let store = place.open();
         assert_eq!(leftover_buffers(&place.directory), [], "it is open");
         fs::rename(&place.data, place.directory.join("elsewhere")).unwrap();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_not_surely_the_buffers_of_a_store_that_is_gone_is_not_named() {
-        let place = Place::new("unsure");
+        let place = Scratch::new("unsure");
         let store = |number: u64| place.directory.join(format!("entresol-{number:016x}.buffers"));
         let mut earlier_version = vec![0; 1 << 20];
         fs::write(store(1), &earlier_version).unwrap();

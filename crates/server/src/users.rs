@@ -16,7 +16,7 @@ use crate::command::pattern;
 use crate::command::spec::Spec;
 use crate::command::table::{self};
 use crate::config::ConfigError;
-use crate::operations::Verdict;
+use crate::operations::PasswordMatch;
 
 /// Longest password that is compared, bytes.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 512;
@@ -226,10 +226,10 @@ fn check_hash(hash: &str) -> argon2::password_hash::Result<()> {
 }
 
 /// Compares a password with its hash. Takes some ten milliseconds and 7 MiB.
-pub(crate) fn verify(password: &[u8], hash: &str) -> Verdict {
+pub(crate) fn verify(password: &[u8], hash: &str) -> PasswordMatch {
     let right =
         PasswordHash::new(hash).is_ok_and(|hash| argon2().verify_password(password, &hash).is_ok());
-    if right { Verdict::Right } else { Verdict::Wrong }
+    if right { PasswordMatch::Right } else { PasswordMatch::Wrong }
 }
 
 /// The least of the settings that OWASP's password storage sheet recommends for Argon2id.
@@ -247,8 +247,8 @@ mod tests {
         let line = user_line("alice", "secret", "+@all ~*").unwrap();
         let users = Users::parse("test", &line).unwrap();
         let alice = users.find(b"alice").unwrap();
-        assert_eq!(verify(b"secret", alice.password().unwrap()), Verdict::Right);
-        assert_eq!(verify(b"Secret", alice.password().unwrap()), Verdict::Wrong);
+        assert_eq!(verify(b"secret", alice.password().unwrap()), PasswordMatch::Right);
+        assert_eq!(verify(b"Secret", alice.password().unwrap()), PasswordMatch::Wrong);
         assert!(users.initial().is_none() && users.all_have_passwords());
     }
 

@@ -34,7 +34,7 @@ use crate::client::{Client, Facts};
 use crate::client_memory::Taken;
 use crate::command::plan::{Change, StepsFuture};
 use crate::connection::{Connection, Slot};
-use crate::core::Core;
+use crate::engine_session::EngineSession;
 use crate::listener::Listener;
 use crate::lock::lock;
 use crate::meter::Batch;
@@ -57,7 +57,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// A thread that serves clients.
 pub(crate) struct Worker {
-    core: Rc<Core>,
+    engine: Rc<EngineSession>,
     poll: Poll,
     registry: Arc<mio::Registry>,
     listeners: Vec<Listener>,
@@ -138,7 +138,7 @@ impl Worker {
             poll.registry().register(&mut SourceFd(ring), RING, Interest::READABLE)?;
         }
         let mut worker = Worker {
-            core: Rc::new(Core::new(shared, session, number)),
+            engine: Rc::new(EngineSession::new(shared, session, number)),
             registry: Arc::new(poll.registry().try_clone()?),
             poll,
             listeners,
@@ -183,7 +183,7 @@ impl Worker {
     /// The system's event queue fails.
     pub(crate) fn serve(mut self) -> std::io::Result<()> {
         let mut events = Events::with_capacity(1024);
-        while !self.core.shared.is_stopping() {
+        while !self.engine.shared.is_stopping() {
             let timeout = self.timeout();
             self.turn(&mut events, timeout)?;
         }
@@ -197,7 +197,7 @@ impl Worker {
             _ => {}
         }
         let now = now();
-        self.core.set_now(now);
+        self.engine.set_now(now);
         self.look_for_pause(now);
         for event in events.iter() {
             match event.token() {
@@ -207,7 +207,7 @@ impl Worker {
                 Token(place) => self.note_event(place, event),
             }
         }
-        self.core.operations.resume_yielded();
+        self.engine.operations.resume_yielded();
         for _ in 0..ROUNDS_MAX {
             self.run_connections();
             self.run_tasks();
@@ -223,7 +223,7 @@ impl Worker {
         self.hand_over_reads();
         // Before the replies: whoever has one finds its command in the figures. The bytes that are
         // written then are in those of the next turn.
-        self.core.shared.meters[self.core.worker].record(&mut self.batch);
+        self.engine.shared.meters[self.engine.worker].record(&mut self.batch);
         self.write_dirty();
         if self.swept.elapsed() >= SWEEP {
             self.sweep();
@@ -234,10 +234,10 @@ impl Worker {
     /// How long a turn may wait for events.
     fn timeout(&self) -> Duration {
         let goes_on = !self.runnable.is_empty() || self.gate.rounds_left > 0;
-        if goes_on || self.core.operations.has_yielded() {
+        if goes_on || self.engine.operations.has_yielded() {
             return Duration::ZERO;
         }
-        match (self.core.session().in_flight(), self.completes) {
+        match (self.engine.session().in_flight(), self.completes) {
             (0, _) if self.pause != Pause::None => Duration::from_millis(1),
             (0, _) => SWEEP,
             (_, Completes::Signalled) => Duration::from_millis(1),
@@ -247,7 +247,7 @@ impl Worker {
 
     /// Whether commands are paused at `now`.
     fn look_for_pause(&mut self, now: Timestamp) {
-        let present = self.core.shared.pauses.at(now);
+        let present = self.engine.shared.pauses.at(now);
         let before = std::mem::replace(&mut self.pause, present);
         if before != Pause::None && self.pause != before {
             self.resume_all();
@@ -266,8 +266,8 @@ impl Worker {
     /// Notes whether the device holds writes up, of this worker or of another, and goes on with
     /// what waited for that once it is over.
     fn look_for_stall(&mut self) {
-        let own = self.core.session().put_off_bytes() > 0;
-        let shared = &self.core.shared;
+        let own = self.engine.session().put_off_bytes() > 0;
+        let shared = &self.engine.shared;
         if std::mem::replace(&mut self.stall.own, own) != own {
             match own {
                 true => _ = shared.stalled_workers.fetch_add(1, Ordering::Relaxed),
@@ -285,30 +285,30 @@ impl Worker {
 
     /// Hands the reads that were gathered to the device.
     fn hand_over_reads(&mut self) {
-        if let Err(error) = self.core.session().flush() {
+        if let Err(error) = self.engine.session().flush() {
             report(&format!("reads cannot be handed to the device: {error}"));
         }
     }
 
     /// Takes what others put into the tray.
     fn take_items(&mut self) {
-        let core = Rc::clone(&self.core);
-        while let Some(item) = core.shared.trays[core.worker].take() {
+        let engine = Rc::clone(&self.engine);
+        while let Some(item) = engine.shared.trays[engine.worker].take() {
             match item {
                 Item::Connection(stream, facts) => self.add(*stream, facts),
                 Item::Verified(operation, verdict) => {
                     let outcome = crate::operations::OwnedOutcome::Verified(verdict);
-                    core.operations.complete(operation, Ok(outcome));
+                    engine.operations.complete(operation, Ok(outcome));
                 }
                 Item::Granted(connection, bytes) => self.take_granted(connection, bytes),
                 Item::Told(connection, line) => self.show(connection, &line),
                 Item::Synced(operation, synced) => {
                     let outcome = synced.map(|()| crate::operations::OwnedOutcome::Synced);
-                    core.operations.complete(operation, outcome);
+                    engine.operations.complete(operation, outcome);
                 }
             }
         }
-        let kills = core.shared.clients.kills.load(Ordering::Acquire);
+        let kills = engine.shared.clients.kills.load(Ordering::Acquire);
         if std::mem::replace(&mut self.seen_kills, kills) == kills {
             return;
         }
@@ -325,7 +325,7 @@ impl Worker {
 
     /// Takes new clients from a listener and spreads them over the workers.
     fn accept(&mut self, listener: usize) {
-        let shared = Arc::clone(&self.core.shared);
+        let shared = Arc::clone(&self.engine.shared);
         loop {
             let stream = match self.listeners.get(listener).map(Listener::accept) {
                 Some(Ok(Some(stream))) => stream,
@@ -351,7 +351,7 @@ impl Worker {
             self.next_worker += 1;
             // It counts from here on, whenever its worker takes it.
             let facts = shared.clients.enter(worker, stream.addresses().clone(), now().0);
-            if worker == self.core.worker {
+            if worker == self.engine.worker {
                 self.add(stream, facts);
             } else {
                 shared.trays[worker].put(Item::Connection(Box::new(stream), facts));
@@ -361,7 +361,7 @@ impl Worker {
 
     /// Serves one more client.
     fn add(&mut self, mut stream: Stream, facts: Arc<Facts>) {
-        let shared = &self.core.shared;
+        let shared = &self.engine.shared;
         let place = self.free_places.last().copied().unwrap_or(self.connections.len());
         if place >= PLACES_MAX || stream.register(&self.registry, Token(place)).is_err() {
             shared.clients.refused.fetch_add(1, Ordering::Relaxed);
@@ -388,7 +388,7 @@ impl Worker {
         let Some(mut connection) = self.connections[place].take() else {
             return;
         };
-        let shared = &self.core.shared;
+        let shared = &self.engine.shared;
         connection.stream.close();
         // The descriptor is closed next, which takes it out of the event queue in any case.
         let _ = connection.stream.deregister();
@@ -396,7 +396,7 @@ impl Worker {
         shared.monitors.leave(&connection.client);
         let token = SlotToken::new(place, connection.generation, 0);
         if connection.claim.is_waiting() {
-            shared.hand_out(shared.memory.leave(self.core.worker, token));
+            shared.hand_out(shared.memory.leave(self.engine.worker, token));
         }
         shared.memory.settle(connection.claim.granted);
         shared.hand_out(shared.memory.change(connection.taken, Taken::default()));
@@ -459,13 +459,13 @@ impl Worker {
             (0..self.listeners.len()).for_each(|listener| self.accept(listener));
         }
         let (idle, stall) = {
-            let config = lock(&self.core.shared.config);
+            let config = lock(&self.engine.shared.config);
             (config.idle_timeout().as_millis() as u64, config.stall_timeout().as_millis() as u64)
         };
         let now = now().0;
         // While the process did not run, or before the clock was set, nobody could be late.
         let was_away = self.attended.was_away(Duration::from_millis(now));
-        let is_awaited = self.core.shared.memory.is_awaited();
+        let is_awaited = self.engine.shared.memory.is_awaited();
         for place in 0..self.connections.len() {
             let Some(connection) = self.connections[place].as_mut() else {
                 continue;
@@ -494,7 +494,7 @@ impl Worker {
             let _ = self.poll.registry().deregister(listener.source());
         }
         self.listeners.clear();
-        let timeout = lock(&self.core.shared.config).shutdown_timeout();
+        let timeout = lock(&self.engine.shared.config).shutdown_timeout();
         let began = Instant::now();
         while began.elapsed() < timeout {
             for connection in self.connections.iter_mut().flatten() {

@@ -27,7 +27,7 @@ use super::bell::{Bell, signals};
 use super::jobs::{Job, JobQueue, Task, Workbench};
 use super::options::Options;
 use super::record::{Kind, Record, with_failure, with_record};
-use super::request::{OwnedOperation, Request, WITHOUT_VALUE};
+use super::request::{CallerRequest, OwnedOperation, WITHOUT_VALUE};
 use super::roster::Roster;
 use super::waiters::Waiters;
 use crate::text::Failure;
@@ -138,7 +138,7 @@ impl Host {
     }
 
     /// Begins a request; whether it was answered at its place for outcomes.
-    pub(super) fn begin(&self, request: &mut Request<'_>) -> bool {
+    pub(super) fn begin(&self, request: &mut CallerRequest<'_>) -> bool {
         let now = self.now(request.now);
         let queues = || self.short.load(Ordering::Relaxed) || self.jobs.has_changes();
         if is_write(&request.operation) && queues() {
@@ -185,7 +185,7 @@ impl Host {
 
     /// Does a read in the caller's thread; whether it was answered at its place for outcomes. None
     /// if that is not possible now.
-    fn run(&self, request: &mut Request<'_>, now: Timestamp) -> Option<bool> {
+    fn run(&self, request: &mut CallerRequest<'_>, now: Timestamp) -> Option<bool> {
         let (token, operation) = (request.token, request.operation);
         let mut taken = self.waiters.take(|| {
             let tiered = self.tiered.read().clone();
@@ -372,7 +372,7 @@ impl Host {
         }
     }
 
-    fn enqueue_or_refuse(&self, job: Job, request: &mut Request<'_>) -> bool {
+    fn enqueue_or_refuse(&self, job: Job, request: &mut CallerRequest<'_>) -> bool {
         match self.jobs.push(job) {
             Ok(()) => false,
             Err(failure) => self.refuse(request, &failure),
@@ -380,7 +380,7 @@ impl Host {
     }
 
     /// Answers a request with a failure; whether at its place for outcomes.
-    fn refuse(&self, request: &mut Request<'_>, failure: &Failure) -> bool {
+    fn refuse(&self, request: &mut CallerRequest<'_>, failure: &Failure) -> bool {
         let token = request.token & !WITHOUT_VALUE;
         let mut answered = false;
         with_failure(token, failure, &mut |record| answered = request.answer(record));
@@ -519,7 +519,7 @@ fn ended() -> Error {
 }
 
 /// Writes an outcome to its request's place for outcomes; whether it fits.
-fn answer(request: &mut Request<'_>, outcome: &Result<Outcome<'_>, Error>) -> bool {
+fn answer(request: &mut CallerRequest<'_>, outcome: &Result<Outcome<'_>, Error>) -> bool {
     let mut answered = false;
     with_asked(request.token, outcome, &mut |record| answered = request.answer(record));
     answered

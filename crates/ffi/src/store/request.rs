@@ -28,7 +28,7 @@ const WAITS: u64 = 16;
 
 /// One operation of a caller's, its bytes still in the caller's memory.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(super) struct CallerRequest<'a> {
     pub(super) token: u64,
     /// The caller's clock; 0: the system's.
     pub(super) now: i64,
@@ -39,13 +39,13 @@ pub(super) struct Request<'a> {
     out_bytes: usize,
 }
 
-impl<'a> Request<'a> {
+impl<'a> CallerRequest<'a> {
     /// Reads a row.
     ///
     /// # Safety
     /// Key and value are readable, and the place for outcomes is writable, for as long as the row
     /// says, until the request is dropped.
-    pub(super) unsafe fn of(row: &Row) -> Result<Request<'a>, Failure> {
+    pub(super) unsafe fn of(row: &Row) -> Result<CallerRequest<'a>, Failure> {
         let bytes = |address: u64, length: u64| match length {
             0 => &[][..],
             // SAFETY: the caller's promise.
@@ -85,7 +85,7 @@ impl<'a> Request<'a> {
                 return Err(Failure { kind: 2, sentence });
             }
         };
-        Ok(Request {
+        Ok(CallerRequest {
             waits: row[0] & WAITS != 0,
             token: if wanted == CONTAINS { row[1] | WITHOUT_VALUE } else { row[1] },
             now: row[2] as i64,

@@ -43,7 +43,7 @@ pub(crate) fn list(local: &mut Local<'_, '_>) -> Outcome {
         Some(_) => return Err(Failure::SYNTAX),
     }
     let mut text = String::new();
-    for facts in local.core.shared.clients.list() {
+    for facts in local.engine.shared.clients.list() {
         if wanted.as_ref().is_none_or(|ids| ids.contains(&(facts.id as i64))) {
             text.push_str(&described(&facts, local.request.now.0));
         }
@@ -205,7 +205,7 @@ fn victims(local: &Local<'_, '_>) -> Result<Victims, Failure> {
         } else if is(option, "LADDR") {
             victims.local_address = Some(shown(value));
         } else if is(option, "USER") {
-            if local.core.shared.users.find(value).is_none() {
+            if local.engine.shared.users.find(value).is_none() {
                 let text = format!("ERR No such user '{}'", shown(value));
                 return Err(Failure::new(text));
             }
@@ -233,7 +233,7 @@ pub(crate) fn kill(local: &mut Local<'_, '_>) -> Outcome {
     } else {
         victims(local)?
     };
-    let shared = &local.core.shared;
+    let shared = &local.engine.shared;
     let mut killed = 0;
     for facts in shared.clients.list() {
         let own = facts.id == local.client.facts.id;
@@ -291,14 +291,14 @@ pub(crate) fn pause(local: &mut Local<'_, '_>) -> Outcome {
     let timeout = u64::try_from(timeout).map_err(|_| Failure::fixed("ERR timeout is negative"))?;
     let now = local.request.now;
     let until = Timestamp(now.0.saturating_add(timeout));
-    local.core.shared.pauses.begin(kind, until, now);
+    local.engine.shared.pauses.begin(kind, until, now);
     local.reply.simple("OK");
     Ok(())
 }
 
 pub(crate) fn unpause(local: &mut Local<'_, '_>) -> Outcome {
-    local.core.shared.pauses.end();
-    local.core.shared.wake(crate::gate::Wake::Everyone);
+    local.engine.shared.pauses.end();
+    local.engine.shared.wake(crate::transaction_gate::Wake::Everyone);
     local.reply.simple("OK");
     Ok(())
 }

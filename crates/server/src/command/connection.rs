@@ -12,7 +12,7 @@ use super::request::Request;
 use crate::client::Silence;
 use crate::failure::Failure;
 use crate::lock::lock;
-use crate::operations::{OwnedOutcome, Verdict};
+use crate::operations::{OwnedOutcome, PasswordMatch};
 use crate::shared::Comparison;
 use crate::users::{PASSWORD_BYTES_MAX, User};
 
@@ -36,7 +36,7 @@ pub(crate) fn echo(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn select(local: &mut Local<'_, '_>) -> Outcome {
-    let space = space(local.request.arguments.at(1), local.core.shared.spaces())?;
+    let space = space(local.request.arguments.at(1), local.engine.shared.spaces())?;
     local.client.select(space);
     local.reply.simple("OK");
     Ok(())
@@ -51,12 +51,12 @@ pub(crate) fn quit(local: &mut Local<'_, '_>) -> Outcome {
 pub(crate) fn reset(local: &mut Local<'_, '_>) -> Outcome {
     let client = local.client;
     client.discard();
-    local.core.shared.monitors.leave(client);
+    local.engine.shared.monitors.leave(client);
     client.select(entresol_tier::SpaceId(0));
     client.speak(Protocol::Resp2);
     client.silence.set(Silence::Off);
     lock(&client.facts.name).clear();
-    let initial = local.core.shared.users.initial();
+    let initial = local.engine.shared.users.initial();
     *lock(&client.facts.user) = "default".to_owned();
     *client.user.borrow_mut() = initial;
     local.reply.simple("RESET");
@@ -75,7 +75,8 @@ pub(crate) fn auth<'a>(request: &Request<'a>) -> Result<Plan<'a>, Failure> {
                 None => (b"default".as_slice(), arguments.at(1)),
             };
             let needs_none = |user: Arc<User>| user.password().is_none();
-            if arguments.len() == 2 && steps.core.shared.users.find(name).is_some_and(needs_none) {
+            if arguments.len() == 2 && steps.engine.shared.users.find(name).is_some_and(needs_none)
+            {
                 return Err(Failure::fixed(
                     "ERR AUTH <password> called without any password configured for the default \
                      user. Are you sure your configuration is correct?",
@@ -90,7 +91,7 @@ pub(crate) fn auth<'a>(request: &Request<'a>) -> Result<Plan<'a>, Failure> {
 /// Makes the client the user called `name` if `password` is the right one. An unknown name takes as
 /// long as a wrong password.
 async fn authenticate(steps: &Steps, name: &[u8], password: &[u8]) -> Result<(), Failure> {
-    let shared = &steps.core.shared;
+    let shared = &steps.engine.shared;
     let user = shared.users.find(name);
     let hash = match &user {
         Some(user) => user.password().map(str::to_owned),
@@ -100,13 +101,13 @@ async fn authenticate(steps: &Steps, name: &[u8], password: &[u8]) -> Result<(),
         None => true,
         Some(_) if password.len() > PASSWORD_BYTES_MAX => false,
         Some(hash) => {
-            let (worker, password) = (steps.core.worker, password.to_vec());
-            let waiting = steps.core.operations.hand_over(|operation| {
+            let (worker, password) = (steps.engine.worker, password.to_vec());
+            let waiting = steps.engine.operations.hand_over(|operation| {
                 let comparison = Comparison { worker, operation, password, hash };
                 shared.verifier.try_send(comparison).is_ok()
             });
             let busy = Failure::fixed("BUSY too many passwords are being compared");
-            matches!(waiting.ok_or(busy)?.await?, OwnedOutcome::Verified(Verdict::Right))
+            matches!(waiting.ok_or(busy)?.await?, OwnedOutcome::Verified(PasswordMatch::Right))
         }
     };
     match user {

@@ -44,7 +44,7 @@ const DEFAULT_SECTIONS: usize = 10;
 pub(crate) fn info(local: &mut Local<'_, '_>) -> Result<(), Failure> {
     let names: Vec<String> =
         local.request.arguments.from(1).map(|name| shown(name).to_ascii_lowercase()).collect();
-    local.reply.verbatim(&text(&local.core.shared, &names));
+    local.reply.verbatim(&text(&local.engine.shared, &names));
     Ok(())
 }
 

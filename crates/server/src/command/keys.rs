@@ -42,7 +42,7 @@ fn remove_many(steps: Steps) -> StepsFuture {
             removed += count_done(&outcome);
             Ok(())
         };
-        steps.core.write_each(removes, visit).await?;
+        steps.engine.write_each(removes, visit).await?;
         Ok(format!(":{removed}\r\n").into_bytes())
     })
 }
@@ -67,7 +67,7 @@ fn count_present(steps: Steps) -> StepsFuture {
             present += i64::from(matches!(outcome, OwnedOutcome::Present));
             Ok(())
         };
-        steps.core.read_each(keys, Wants::Presence, visit).await?;
+        steps.engine.read_each(keys, Wants::Presence, visit).await?;
         Ok(format!(":{present}\r\n").into_bytes())
     })
 }
@@ -238,7 +238,7 @@ pub(crate) fn rename<'a>(request: &Request<'a>) -> Planned<'a> {
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
             let source = steps.request().key(1)?;
-            let entry = steps.core.get(source).await?.ok_or(Failure::NO_SUCH_KEY)?;
+            let entry = steps.engine.get(source).await?.ok_or(Failure::NO_SUCH_KEY)?;
             let target = steps.request().key(2)?;
             if source != target {
                 move_entry(&steps, source, target, &entry).await?;
@@ -254,8 +254,8 @@ pub(crate) fn renamenx<'a>(request: &Request<'a>) -> Planned<'a> {
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
             let (source, target) = (steps.request().key(1)?, steps.request().key(2)?);
-            let entry = steps.core.get(source).await?.ok_or(Failure::NO_SUCH_KEY)?;
-            if source == target || steps.core.get(target).await?.is_some() {
+            let entry = steps.engine.get(source).await?.ok_or(Failure::NO_SUCH_KEY)?;
+            if source == target || steps.engine.get(target).await?.is_some() {
                 return Ok(b":0\r\n".to_vec());
             }
             move_entry(&steps, source, target, &entry).await?;
@@ -273,7 +273,7 @@ async fn move_entry(
 ) -> Decided {
     put_copy(steps, target, entry).await?;
     let condition = Condition::Always;
-    steps.core.run(Operation::Remove { key: source, condition }).await?;
+    steps.engine.run(Operation::Remove { key: source, condition }).await?;
     Ok(())
 }
 
@@ -284,7 +284,7 @@ async fn put_copy(steps: &Steps, target: Key<'_>, entry: &OwnedEntry) -> Decided
         pinning: entry.pinning,
         ..PutOptions::default()
     };
-    steps.core.run(Operation::Put { key: target, value: &entry.value, options }).await?;
+    steps.engine.run(Operation::Put { key: target, value: &entry.value, options }).await?;
     Ok(())
 }
 
@@ -305,15 +305,15 @@ pub(crate) fn move_key<'a>(request: &Request<'a>) -> Planned<'a> {
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
             let source = steps.request().key(1)?;
-            let space = space(steps.arguments.view().at(2), steps.core.shared.spaces())?;
+            let space = space(steps.arguments.view().at(2), steps.engine.shared.spaces())?;
             if space == source.space {
                 return Err(Failure::SAME_OBJECT);
             }
             let target = Key { space, ..source };
-            let Some(entry) = steps.core.get(source).await? else {
+            let Some(entry) = steps.engine.get(source).await? else {
                 return Ok(b":0\r\n".to_vec());
             };
-            if steps.core.get(target).await?.is_some() {
+            if steps.engine.get(target).await?.is_some() {
                 return Ok(b":0\r\n".to_vec());
             }
             move_entry(&steps, source, target, &entry).await?;
@@ -340,7 +340,7 @@ async fn copy_entry(steps: Steps) -> Result<Vec<u8>, Failure> {
         } else if is(option, "DB")
             && let Some(number) = rest.next()
         {
-            target.space = space(number, steps.core.shared.spaces())?;
+            target.space = space(number, steps.engine.shared.spaces())?;
         } else {
             return Err(Failure::SYNTAX);
         }
@@ -348,10 +348,10 @@ async fn copy_entry(steps: Steps) -> Result<Vec<u8>, Failure> {
     if source == target {
         return Err(Failure::SAME_OBJECT);
     }
-    let Some(entry) = steps.core.get(source).await? else {
+    let Some(entry) = steps.engine.get(source).await? else {
         return Ok(b":0\r\n".to_vec());
     };
-    if !replaces && steps.core.get(target).await?.is_some() {
+    if !replaces && steps.engine.get(target).await?.is_some() {
         return Ok(b":0\r\n".to_vec());
     }
     put_copy(&steps, target, &entry).await?;
@@ -361,7 +361,7 @@ async fn copy_entry(steps: Steps) -> Result<Vec<u8>, Failure> {
 pub(crate) fn dbsize<'a>(_: &Request<'a>) -> Planned<'a> {
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
-            let count = steps.core.shared.tier.count(steps.space);
+            let count = steps.engine.shared.tier.count(steps.space);
             Ok(format!(":{count}\r\n").into_bytes())
         })
     }))
@@ -381,7 +381,7 @@ pub(crate) fn flushdb<'a>(request: &Request<'a>) -> Planned<'a> {
     check_flush(request)?;
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
-            steps.core.shared.tier.drop_space(steps.space)?;
+            steps.engine.shared.tier.drop_space(steps.space)?;
             Ok(b"+OK\r\n".to_vec())
         })
     }))
@@ -391,8 +391,8 @@ pub(crate) fn flushall<'a>(request: &Request<'a>) -> Planned<'a> {
     check_flush(request)?;
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
-            for space in steps.core.shared.tier.spaces() {
-                steps.core.shared.tier.drop_space(space)?;
+            for space in steps.engine.shared.tier.spaces() {
+                steps.engine.shared.tier.drop_space(space)?;
             }
             Ok(b"+OK\r\n".to_vec())
         })

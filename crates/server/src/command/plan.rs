@@ -14,7 +14,7 @@ use entresol_wire::resp::{OwnedArguments, Protocol, Reply};
 
 use super::request::Request;
 use crate::client::Client;
-use crate::core::Core;
+use crate::engine_session::EngineSession;
 use crate::failure::Failure;
 use crate::operations::OwnedOutcome;
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Execution {
 /// What a command that answers at once works with.
 pub(crate) struct Local<'a, 'r> {
     /// The thread's engine session.
-    pub(crate) core: &'a Rc<Core>,
+    pub(crate) engine: &'a Rc<EngineSession>,
     /// Who asked.
     pub(crate) client: &'a Rc<Client>,
     /// The command.
@@ -188,7 +188,7 @@ pub(crate) type StepsFunction = fn(Steps) -> StepsFuture;
 /// command came in.
 pub(crate) struct Steps {
     /// The thread's engine session.
-    pub(crate) core: Rc<Core>,
+    pub(crate) engine: Rc<EngineSession>,
     /// Who asked.
     pub(crate) client: Rc<Client>,
     /// The command's name and arguments.
@@ -205,9 +205,9 @@ impl Steps {
         Request {
             arguments: self.arguments.view(),
             space: self.space,
-            now: self.core.now(),
+            now: self.engine.now(),
             protocol: self.protocol,
-            reply_bytes_max: self.core.shared.output_bytes_max(),
+            reply_bytes_max: self.engine.shared.output_bytes_max(),
         }
     }
 }

@@ -25,33 +25,33 @@ const SCAN_STEPS_MAX: usize = 10;
 /// Where a walk is, as the engine has it: the hash in the high bits, of which the low 24 are 0, and
 /// the shard in the low 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place(u64);
+struct WalkPlace(u64);
 
-impl Place {
-    const START: Place = Place(0);
+impl WalkPlace {
+    const START: WalkPlace = WalkPlace(0);
     const SHARD_BITS: u32 = 16;
     const HASH_SHIFT: u32 = 24;
     /// Bits of the shard in a cursor: more than enough for the 64 that there may be.
     const SHOWN_SHARD_BITS: u32 = 13;
 
     /// The place of hash `hash` in shard `shard`.
-    fn new(hash: u64, shard: u64) -> Place {
-        Place(hash >> Place::HASH_SHIFT << Place::HASH_SHIFT | shard)
+    fn new(hash: u64, shard: u64) -> WalkPlace {
+        WalkPlace(hash >> WalkPlace::HASH_SHIFT << WalkPlace::HASH_SHIFT | shard)
     }
 
     /// The place that a client's cursor names.
-    fn from_cursor(cursor: u64) -> Place {
-        let shard = cursor & ((1 << Place::SHOWN_SHARD_BITS) - 1);
-        Place::new(cursor >> Place::SHOWN_SHARD_BITS << Place::HASH_SHIFT, shard)
+    fn from_cursor(cursor: u64) -> WalkPlace {
+        let shard = cursor & ((1 << WalkPlace::SHOWN_SHARD_BITS) - 1);
+        WalkPlace::new(cursor >> WalkPlace::SHOWN_SHARD_BITS << WalkPlace::HASH_SHIFT, shard)
     }
 
     /// The cursor for clients: 53 bits, for many keep it as a floating-point number.
     fn cursor(self) -> u64 {
-        self.0 >> Place::HASH_SHIFT << Place::SHOWN_SHARD_BITS | self.shard()
+        self.0 >> WalkPlace::HASH_SHIFT << WalkPlace::SHOWN_SHARD_BITS | self.shard()
     }
 
     fn shard(self) -> u64 {
-        self.0 & ((1 << Place::SHARD_BITS) - 1)
+        self.0 & ((1 << WalkPlace::SHARD_BITS) - 1)
     }
 
     /// Whether a step that came here was the last one.
@@ -67,23 +67,24 @@ pub(crate) fn keys<'a>(_: &Request<'a>) -> Planned<'a> {
 async fn all_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
     let wanted = request.arguments.at(1);
-    let (mut place, mut found, mut count) = (Place::START, Vec::new(), 0);
-    let limit = steps.core.shared.output_bytes_max();
+    let (mut place, mut found, mut count) = (WalkPlace::START, Vec::new(), 0);
+    let limit = steps.engine.shared.output_bytes_max();
     loop {
         let mut reply = Reply::new(&mut found, steps.protocol);
-        place = Place(steps.core.scan(request.space, (place.0, SCAN_STEP), &mut |entry| {
-            if pattern::matches(wanted, entry.key) {
-                reply.bulk(entry.key);
-                count += 1;
-            }
-        })?);
+        place =
+            WalkPlace(steps.engine.scan(request.space, (place.0, SCAN_STEP), &mut |entry| {
+                if pattern::matches(wanted, entry.key) {
+                    reply.bulk(entry.key);
+                    count += 1;
+                }
+            })?);
         if found.len() > limit {
             return Err(Failure::fixed("ERR too many keys for one reply; use SCAN"));
         }
         if place.is_end() {
             break;
         }
-        steps.core.operations.yield_now().await;
+        steps.engine.operations.yield_now().await;
     }
     let mut out = Vec::with_capacity(found.len() + 16);
     Reply::new(&mut out, steps.protocol).array(count);
@@ -103,11 +104,11 @@ async fn scan_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
     let (mut found, mut count) = (Vec::new(), 0);
     let mut keys = Reply::new(&mut found, steps.protocol);
     let limit = options.count.min(SCAN_STEP);
-    let mut place = Place::from_cursor(cursor(request.arguments.at(1))?);
+    let mut place = WalkPlace::from_cursor(cursor(request.arguments.at(1))?);
     let (mut looked_at, mut step, mut steps_left) = (0, limit, SCAN_STEPS_MAX);
     loop {
         let before = place;
-        place = Place(steps.core.scan(request.space, (place.0, step), &mut |entry| {
+        place = WalkPlace(steps.engine.scan(request.space, (place.0, step), &mut |entry| {
             looked_at += 1;
             let of_type = options.type_name.is_none_or(|name| is(name, type_name(entry.label)));
             if of_type && options.pattern.is_none_or(|p| pattern::matches(p, entry.key)) {
@@ -122,7 +123,7 @@ async fn scan_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
         }
         // What lies here belongs to other spaces, or nothing does.
         step = if looked_at == 0 { (4 * step).min(SCAN_STEP) } else { limit - looked_at };
-        steps.core.operations.yield_now().await;
+        steps.engine.operations.yield_now().await;
     }
     let mut out = Vec::with_capacity(found.len() + 64);
     let mut reply = Reply::new(&mut out, steps.protocol);
@@ -150,18 +151,18 @@ pub(crate) fn randomkey<'a>(_: &Request<'a>) -> Planned<'a> {
 
 /// One of the first keys behind a random place, around the end if need be.
 async fn random_key(steps: &Steps) -> Result<Option<Vec<u8>>, Failure> {
-    let core = &steps.core;
-    if core.shared.tier.count(steps.space) == 0 {
+    let engine = &steps.engine;
+    if engine.shared.tier.count(steps.space) == 0 {
         return Ok(None);
     }
-    let shards = u64::from(core.shared.tier.store().options().shards.max(1));
-    let mut place = Place::new(core.random(), core.random() % shards);
+    let shards = u64::from(engine.shared.tier.store().options().shards.max(1));
+    let mut place = WalkPlace::new(engine.random(), engine.random() % shards);
     let (mut step, mut has_wrapped) = (RANDOM_STEP, false);
     loop {
         let (mut chosen, mut seen) = (None, 0);
-        place = Place(core.scan(steps.space, (place.0, step), &mut |entry| {
+        place = WalkPlace(engine.scan(steps.space, (place.0, step), &mut |entry| {
             seen += 1;
-            if core.random().is_multiple_of(seen) {
+            if engine.random().is_multiple_of(seen) {
                 chosen = Some(entry.key.to_vec());
             }
         })?);
@@ -171,7 +172,7 @@ async fn random_key(steps: &Steps) -> Result<Option<Vec<u8>>, Failure> {
         }
         has_wrapped |= place.is_end();
         step = SCAN_STEP;
-        core.operations.yield_now().await;
+        engine.operations.yield_now().await;
     }
 }
 
@@ -183,9 +184,9 @@ mod tests {
     fn cursors_name_every_place_and_fit_a_floating_point_number() {
         for shard in [0, 1, 63] {
             for hash in [0, 1 << 24, 0xABCD_EF01_2300_0000, u64::MAX >> 24 << 24] {
-                let place = Place::new(hash, shard);
+                let place = WalkPlace::new(hash, shard);
                 assert!(place.cursor() < 1 << 53, "{place:?}");
-                assert_eq!(Place::from_cursor(place.cursor()), place);
+                assert_eq!(WalkPlace::from_cursor(place.cursor()), place);
                 assert_eq!(place.is_end(), place.cursor() == 0);
             }
         }

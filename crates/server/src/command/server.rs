@@ -33,7 +33,7 @@ fn foreign_keys(config: &Config) -> [(&'static str, String); 5] {
 }
 
 pub(crate) fn config_get(local: &mut Local<'_, '_>) -> Outcome {
-    let config = lock(&local.core.shared.config).clone();
+    let config = lock(&local.engine.shared.config).clone();
     let patterns: Vec<Vec<u8>> =
         local.request.arguments.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     let wanted = |name: &str| patterns.iter().any(|p| pattern::matches(p, name.as_bytes()));
@@ -62,7 +62,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
     if !arguments.len().is_multiple_of(2) {
         return Err(Failure::SYNTAX);
     }
-    let mut config = lock(&local.core.shared.config);
+    let mut config = lock(&local.engine.shared.config);
     let mut changed = config.clone();
     let foreign = foreign_keys(&config);
     let mut named = HashSet::new();
@@ -99,7 +99,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
             }
         }
     }
-    local.core.shared.change_config(&mut config, changed);
+    local.engine.shared.change_config(&mut config, changed);
     local.reply.simple("OK");
     Ok(())
 }
@@ -118,7 +118,7 @@ fn demand_files(before: &Config, changed: &Config) -> Result<(), String> {
 }
 
 pub(crate) fn config_resetstat(local: &mut Local<'_, '_>) -> Outcome {
-    let shared = &local.core.shared;
+    let shared = &local.engine.shared;
     shared.meters.iter().for_each(|meter| meter.reset());
     *lock(&shared.forgotten) = Counted::of(&shared.clients, &shared.statistics_in_time());
     local.reply.simple("OK");
@@ -126,7 +126,7 @@ pub(crate) fn config_resetstat(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn config_rewrite(local: &mut Local<'_, '_>) -> Outcome {
-    let config = lock(&local.core.shared.config);
+    let config = lock(&local.engine.shared.config);
     let Some(file) = config.file() else {
         return Err(Failure::fixed("ERR The server is running without a config file"));
     };
@@ -145,14 +145,14 @@ pub(crate) fn acl_whoami(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn acl_list(local: &mut Local<'_, '_>) -> Outcome {
-    let users = &local.core.shared.users;
+    let users = &local.engine.shared.users;
     local.reply.array(users.iter().len());
     users.iter().for_each(|user| local.reply.bulk(user.described().as_bytes()));
     Ok(())
 }
 
 pub(crate) fn acl_users(local: &mut Local<'_, '_>) -> Outcome {
-    let users = &local.core.shared.users;
+    let users = &local.engine.shared.users;
     local.reply.array(users.iter().len());
     users.iter().for_each(|user| local.reply.bulk(user.name.as_bytes()));
     Ok(())
@@ -192,7 +192,7 @@ pub(crate) fn time(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn lastsave(local: &mut Local<'_, '_>) -> Outcome {
-    let seconds = local.core.shared.last_save_seconds.load(Ordering::Relaxed);
+    let seconds = local.engine.shared.last_save_seconds.load(Ordering::Relaxed);
     local.reply.integer(seconds as i64);
     Ok(())
 }
@@ -200,10 +200,10 @@ pub(crate) fn lastsave(local: &mut Local<'_, '_>) -> Outcome {
 pub(crate) fn save<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
     Ok(Plan::Steps(|steps| {
         Box::pin(async move {
-            let core = &steps.core;
-            let waiting = core.operations.hand_over(|operation| {
-                let saver = Saver { worker: core.worker, operation };
-                core.shared.savers.try_send(saver).is_ok()
+            let engine = &steps.engine;
+            let waiting = engine.operations.hand_over(|operation| {
+                let saver = Saver { worker: engine.worker, operation };
+                engine.shared.savers.try_send(saver).is_ok()
             });
             waiting.ok_or(Failure::fixed("BUSY too many syncs are being waited for"))?.await?;
             Ok(b"+OK\r\n".to_vec())
@@ -215,7 +215,7 @@ pub(crate) fn monitor(local: &mut Local<'_, '_>) -> Outcome {
     if local.client.is_executing() {
         return Err(Failure::fixed("ERR MONITOR isn't allowed for DENY BLOCKING client"));
     }
-    local.core.shared.monitors.enter(local.client);
+    local.engine.shared.monitors.enter(local.client);
     local.reply.simple("OK");
     Ok(())
 }
@@ -225,7 +225,7 @@ pub(crate) fn bgsave(local: &mut Local<'_, '_>) -> Outcome {
     if arguments.len() > 2 || arguments.get(1).is_some_and(|option| !is(option, "SCHEDULE")) {
         return Err(Failure::SYNTAX);
     }
-    local.core.shared.wants_sync.store(true, Ordering::Release);
+    local.engine.shared.wants_sync.store(true, Ordering::Release);
     local.reply.simple("Background saving started");
     Ok(())
 }
@@ -242,9 +242,9 @@ pub(crate) fn wait(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn memory_stats(local: &mut Local<'_, '_>) -> Outcome {
-    let figures = local.core.shared.statistics_in_time();
-    let cap = lock(&local.core.shared.config).memory_bytes();
-    let clients = local.core.shared.memory.used() as u64;
+    let figures = local.engine.shared.statistics_in_time();
+    let cap = lock(&local.engine.shared.config).memory_bytes();
+    let clients = local.engine.shared.memory.used() as u64;
     let rows = [
         ("memory.cap", cap),
         ("index.bytes", figures.index_bytes),
@@ -263,8 +263,8 @@ pub(crate) fn memory_stats(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn memory_doctor(local: &mut Local<'_, '_>) -> Outcome {
-    let figures = local.core.shared.statistics_in_time();
-    let cap = lock(&local.core.shared.config).memory_bytes();
+    let figures = local.engine.shared.statistics_in_time();
+    let cap = lock(&local.engine.shared.config).memory_bytes();
     let text = if figures.index_bytes > cap / 2 {
         "The index takes more than half of the memory cap, which leaves little for the cache. \
          Raise `memory`."
@@ -296,7 +296,7 @@ pub(crate) fn slowlog_get(local: &mut Local<'_, '_>) -> Outcome {
             .filter(|count| *count >= -1)
             .ok_or(Failure::fixed("ERR count should be greater than or equal to -1"))?,
     };
-    let slow = lock(&local.core.shared.slow);
+    let slow = lock(&local.engine.shared.slow);
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(slow.entries.len());
     local.reply.array(count);
     for entry in slow.entries.iter().take(count) {
@@ -313,19 +313,19 @@ pub(crate) fn slowlog_get(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn slowlog_len(local: &mut Local<'_, '_>) -> Outcome {
-    let length = lock(&local.core.shared.slow).entries.len();
+    let length = lock(&local.engine.shared.slow).entries.len();
     local.reply.integer(length as i64);
     Ok(())
 }
 
 pub(crate) fn slowlog_reset(local: &mut Local<'_, '_>) -> Outcome {
-    lock(&local.core.shared.slow).entries.clear();
+    lock(&local.engine.shared.slow).entries.clear();
     local.reply.simple("OK");
     Ok(())
 }
 
 pub(crate) fn latency_histogram(local: &mut Local<'_, '_>) -> Outcome {
-    let measured = local.core.shared.measured();
+    let measured = local.engine.shared.measured();
     let names: Vec<String> =
         local.request.arguments.from(2).map(|name| shown(name).to_ascii_lowercase()).collect();
     let wanted: Vec<_> = SPECS
@@ -377,7 +377,7 @@ pub(crate) fn debug<'a>(request: &Request<'a>) -> Result<Plan<'a>, Failure> {
 
 async fn debug_sleep(steps: Steps) -> Result<Vec<u8>, Failure> {
     let arguments = steps.arguments.view();
-    if !lock(&steps.core.shared.config).allows_debug() {
+    if !lock(&steps.engine.shared.config).allows_debug() {
         return Err(Failure::fixed(
             "ERR DEBUG command not allowed. Set enable-debug-command to \"yes\" in the \
              configuration, and restart the server.",
@@ -387,9 +387,9 @@ async fn debug_sleep(steps: Steps) -> Result<Vec<u8>, Failure> {
         return Err(super::introspection::unknown_subcommand(arguments.at(0), arguments.at(1)));
     }
     let seconds = entresol_wire::resp::parse_double(arguments.at(2)).ok_or(Failure::NOT_A_FLOAT)?;
-    let end = steps.core.now().0 + (seconds.clamp(0.0, 60.0) * 1000.0) as u64;
-    while steps.core.now().0 < end && !steps.core.shared.is_stopping() {
-        steps.core.operations.yield_now().await;
+    let end = steps.engine.now().0 + (seconds.clamp(0.0, 60.0) * 1000.0) as u64;
+    while steps.engine.now().0 < end && !steps.engine.shared.is_stopping() {
+        steps.engine.operations.yield_now().await;
     }
     Ok(b"+OK\r\n".to_vec())
 }
@@ -407,6 +407,6 @@ pub(crate) fn shutdown(local: &mut Local<'_, '_>) -> Outcome {
         return Err(Failure::fixed("ERR No shutdown in progress."));
     }
     local.client.closing.set(true);
-    let stopped = local.core.shared.stop.send(());
+    let stopped = local.engine.shared.stop.send(());
     stopped.map_err(|_| Failure::fixed("ERR the server is stopping already"))
 }

@@ -13,7 +13,7 @@ use super::request::{Request, key_in};
 use super::spec::Spec;
 use super::table::find;
 use crate::client::{Client, Transaction, WatchList, Watched, WatchedState};
-use crate::core::Core;
+use crate::engine_session::EngineSession;
 use crate::failure::Failure;
 use crate::modification::{Modification, Modify};
 
@@ -85,8 +85,8 @@ async fn watch_keys(steps: Steps) -> Result<Vec<u8>, Failure> {
         if steps.client.watched.borrow().entries().len() >= WATCHED_MAX {
             return Err(Failure::fixed("ERR too many watched keys"));
         }
-        let absence = steps.core.shared.absences.watch(request.space, bytes);
-        let entry = steps.core.get(key_in(request.space, bytes)?).await?;
+        let absence = steps.engine.shared.absences.watch(request.space, bytes);
+        let entry = steps.engine.get(key_in(request.space, bytes)?).await?;
         let state = match entry {
             Some(entry) => WatchedState::Present(entry.version, entry.expiry),
             None => WatchedState::Absent(absence),
@@ -109,7 +109,7 @@ async fn execute(steps: Steps) -> Result<Vec<u8>, Failure> {
     };
     client.end_execution();
     if let Some(spec) = find(b"exec") {
-        steps.core.shared.tell_monitors(&client, spec, steps.arguments.view());
+        steps.engine.shared.tell_monitors(&client, spec, steps.arguments.view());
     }
     replies
 }
@@ -130,19 +130,19 @@ async fn carry_out_all(
     }
     let mut out = Vec::new();
     for Watched { space, key, state } in watched.entries() {
-        let entry = steps.core.get(key_in(*space, key)?).await?;
+        let entry = steps.engine.get(key_in(*space, key)?).await?;
         if !state.holds(entry.map(|entry| (entry.version, entry.expiry))) {
             Reply::new(&mut out, steps.protocol).null_array();
             return Ok(out);
         }
     }
     Reply::new(&mut out, steps.protocol).array(transaction.commands.len());
-    let bytes_max = steps.core.shared.output_bytes_max();
+    let bytes_max = steps.engine.shared.output_bytes_max();
     let mut is_too_long = false;
     for (spec, arguments) in transaction.commands {
         let protocol = steps.client.protocol.get();
         let step = Steps {
-            core: Rc::clone(&steps.core),
+            engine: Rc::clone(&steps.engine),
             client: Rc::clone(&steps.client),
             arguments,
             space: steps.client.space.get(),
@@ -168,14 +168,14 @@ async fn carry_out_all(
 
 /// Carries out one command and tells those who watch; its encoded reply.
 async fn carry_out_told(steps: Steps, spec: &'static Spec) -> Result<Vec<u8>, Failure> {
-    let (core, client) = (Rc::clone(&steps.core), Rc::clone(&steps.client));
+    let (engine, client) = (Rc::clone(&steps.engine), Rc::clone(&steps.client));
     if is_told_first(spec) {
-        core.shared.tell_monitors(&client, spec, steps.arguments.view());
+        engine.shared.tell_monitors(&client, spec, steps.arguments.view());
         return carry_out(steps, spec).await;
     }
     let arguments = steps.arguments.clone();
     let carried_out = carry_out(steps, spec).await;
-    core.shared.tell_monitors(&client, spec, arguments.view());
+    engine.shared.tell_monitors(&client, spec, arguments.view());
     carried_out
 }
 
@@ -183,33 +183,33 @@ async fn carry_out_told(steps: Steps, spec: &'static Spec) -> Result<Vec<u8>, Fa
 pub(crate) async fn carry_out(steps: Steps, spec: &'static Spec) -> Result<Vec<u8>, Failure> {
     let begin: fn(Steps) -> StepsFuture = {
         let request = steps.request();
-        let core: &Core = &steps.core;
+        let engine: &EngineSession = &steps.engine;
         let mut out = Vec::new();
         let plan = match execution(spec) {
             Execution::Local(function) => {
                 let client: &Rc<Client> = &steps.client;
                 let reply = Reply::new(&mut out, steps.protocol);
-                function(&mut Local { core: &steps.core, client, request, reply })?;
+                function(&mut Local { engine: &steps.engine, client, request, reply })?;
                 return Ok(out);
             }
             Execution::Plan(plan) => plan(&request)?,
         };
         match plan {
             Plan::Read { key, answer } => {
-                let entry = core.get(key).await?;
+                let entry = engine.get(key).await?;
                 let entry = entry.as_ref().map(|entry| entry.view(key.bytes));
                 let mut reply = Reply::new(&mut out, steps.protocol);
                 answer(entry.as_ref(), &request, &mut reply)?;
                 return Ok(out);
             }
             Plan::Write { operation, answer } => {
-                let outcome = core.run(operation).await?;
+                let outcome = engine.run(operation).await?;
                 answer.write(Done::from(&outcome), &mut Reply::new(&mut out, steps.protocol));
                 return Ok(out);
             }
             Plan::Update { key, update } => {
                 let mut change = Change::default();
-                let modify = Modify { core, request: &request, key, update };
+                let modify = Modify { engine, request: &request, key, update };
                 Modification::new().finish(&modify, &mut change).await?;
                 return Ok(change.reply);
             }

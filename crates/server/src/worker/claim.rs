@@ -39,7 +39,7 @@ impl Worker {
         let Some(connection) = self.connections[place].as_mut() else {
             return Claimed::Later;
         };
-        let memory = &self.core.shared.memory;
+        let memory = &self.engine.shared.memory;
         memory.see_entry(bytes);
         if connection.claim.is_waiting() || !connection.slots.is_empty() {
             return Claimed::Later;
@@ -62,14 +62,14 @@ impl Worker {
         }
         let has_part = granted > 0 || connection.input.len() > LARGE_BYTES;
         let claim = Claim {
-            worker: self.core.worker,
+            worker: self.engine.worker,
             connection: SlotToken::new(place, connection.generation, 0),
             bytes: wanted - granted,
             need: if has_part { Need::More } else { Need::First },
             held_bytes: granted,
         };
-        let (asked, turns) = self.core.shared.memory.ask(claim);
-        self.core.shared.hand_out(turns);
+        let (asked, turns) = self.engine.shared.memory.ask(claim);
+        self.engine.shared.hand_out(turns);
         match asked {
             Asked::Granted => {
                 connection.take_granted(claim.bytes);
@@ -84,7 +84,7 @@ impl Worker {
 
     /// Takes the memory that a connection claimed, if it is still there.
     pub(super) fn take_granted(&mut self, token: SlotToken, bytes: usize) {
-        let memory = &self.core.shared.memory;
+        let memory = &self.engine.shared.memory;
         if let Some(Some(connection)) = self.connections.get_mut(token.place())
             && connection.generation == token.generation()
         {
@@ -96,7 +96,7 @@ impl Worker {
         memory.settle(bytes);
         let taken = Taken { bytes, replies: 0 };
         let turns = memory.change(taken, Taken::default());
-        self.core.shared.hand_out(turns);
+        self.engine.shared.hand_out(turns);
     }
 
     /// Bytes of an entry that the next command of the connection at `place` may read.
@@ -135,8 +135,8 @@ impl Worker {
         if connection.claim.is_waiting() || !connection.slots.is_empty() {
             return Claimed::Later;
         }
-        self.core.shared.memory.see_entry(bytes);
-        let read = bytes.min(self.core.shared.output_bytes_max()) * COPIES_READ;
+        self.engine.shared.memory.see_entry(bytes);
+        let read = bytes.min(self.engine.shared.output_bytes_max()) * COPIES_READ;
         self.claim_in_all(place, read + copied + LARGE_BYTES)
     }
 
@@ -148,13 +148,13 @@ impl Worker {
         space: entresol_tier::SpaceId,
     ) -> usize {
         if spec.name == "keys" {
-            return self.core.shared.tier.count(space) as usize * KEY_BYTES;
+            return self.engine.shared.tier.count(space) as usize * KEY_BYTES;
         }
         let places = spec.key_places(arguments.len());
-        if !self.core.shared.memory.may_be_large(arguments.len()) || reads_none(spec) {
+        if !self.engine.shared.memory.may_be_large(arguments.len()) || reads_none(spec) {
             return 0;
         }
-        let session = self.core.session();
+        let session = self.engine.session();
         let measured = places.map(|at| {
             let key = key_in(space, arguments.at(at)).ok();
             key.and_then(|key| session.measure(key).ok()).unwrap_or_default() as usize
@@ -175,7 +175,7 @@ impl Worker {
         if connection.claim.is_waiting() {
             return false;
         }
-        let alone_max = self.core.shared.memory.alone_max();
+        let alone_max = self.engine.shared.memory.alone_max();
         let claimed = match needed > alone_max {
             true => Claimed::Never(too_large(needed, alone_max)),
             false => self.claim_in_all(place, needed + LARGE_BYTES),
@@ -224,7 +224,7 @@ impl Worker {
         if connection.claim.is_waiting() {
             return;
         }
-        let alone_max = self.core.shared.memory.alone_max();
+        let alone_max = self.engine.shared.memory.alone_max();
         let claimed = match bytes > alone_max {
             true => Claimed::Never(too_large(bytes, alone_max)),
             false => self.claim_in_all(place, bytes * COPIES_READ + LARGE_BYTES),
@@ -233,7 +233,7 @@ impl Worker {
             return;
         }
         self.aside -= 1;
-        let (core, now) = (std::rc::Rc::clone(&self.core), self.core.now());
+        let (engine, now) = (std::rc::Rc::clone(&self.engine), self.engine.now());
         let Some(connection) = self.connections[place].as_mut() else {
             return;
         };
@@ -250,7 +250,7 @@ impl Worker {
         };
         let get = (now, Operation::Get { key });
         let mut found = None;
-        core.submit_within(token.0, granted, get, &mut |_, outcome| {
+        engine.submit_within(token.0, granted, get, &mut |_, outcome| {
             found = Some(outcome.map(OwnedOutcome::from));
         });
         // Afterwards: the session is in use until then, and whoever is answered may want it.

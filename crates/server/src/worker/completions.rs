@@ -10,7 +10,7 @@ use super::execute::{Answered, write_read_answer, write_write_answer};
 use super::{Completes, Touches, Worker};
 use crate::command::arguments::check_reply;
 use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot};
-use crate::core::TASK_TOKEN;
+use crate::engine_session::TASK_TOKEN;
 use crate::failure::Failure;
 use crate::operations::{OperationId, TaskId};
 use crate::report::report;
@@ -20,8 +20,8 @@ use crate::slow;
 impl Worker {
     /// Takes what the device has finished.
     pub(super) fn take_outcomes(&mut self, now: Timestamp) {
-        let core = Rc::clone(&self.core);
-        let mut session = core.session();
+        let engine = Rc::clone(&self.engine);
+        let mut session = engine.session();
         let in_flight = session.in_flight();
         if in_flight == 0 {
             return;
@@ -30,7 +30,7 @@ impl Worker {
         let wait_for = usize::from(blocks);
         let polled = session.poll(wait_for, now, &mut |token, outcome| {
             if token & TASK_TOKEN != 0 {
-                core.complete((token & !TASK_TOKEN) as OperationId, outcome);
+                engine.complete((token & !TASK_TOKEN) as OperationId, outcome);
             } else {
                 self.settle_operation(SlotToken(token), outcome);
             }
@@ -48,7 +48,7 @@ impl Worker {
         if let Ok(Outcome::Larger { bytes }) = outcome {
             return self.hold_back(token, bytes as usize);
         }
-        let (now, bytes_max) = (self.core.now(), self.core.shared.output_bytes_max());
+        let (now, bytes_max) = (self.engine.now(), self.engine.shared.output_bytes_max());
         self.settle(token, |slot, out| match slot.action {
             Action::Read(answer) => {
                 write_read_answer(answer, outcome, &slot.request(now, bytes_max), out)
@@ -113,14 +113,14 @@ impl Worker {
             self.batch.failed.push(slot.command);
             self.batch.errors += 1;
         }
-        if self.core.shared.slow_ns().is_some_and(|slow_ns| took_ns >= slow_ns) {
+        if self.engine.shared.slow_ns().is_some_and(|slow_ns| took_ns >= slow_ns) {
             let name = crate::command::table::SPECS[slot.command].name;
             let arguments = match slot.arguments.view() {
                 kept if kept.is_empty() => slot.beginning.shown(name),
                 kept => slow::shown(name, kept),
             };
-            let slow = slow::command(arguments, client, took_ns, self.core.now());
-            self.core.shared.keep_slow(slow);
+            let slow = slow::command(arguments, client, took_ns, self.engine.now());
+            self.engine.shared.keep_slow(slow);
         }
         connection.held_bytes += connection.slots.get(place).map_or(0, |slot| slot.reply.len());
         connection.reading_bytes -= read_bytes;
@@ -136,7 +136,7 @@ impl Worker {
 
     /// Takes the next steps of all tasks that can.
     pub(super) fn run_tasks(&mut self) {
-        while let Some(id) = self.core.operations.next_ready() {
+        while let Some(id) = self.engine.operations.next_ready() {
             self.run_task(id);
         }
     }
@@ -146,7 +146,7 @@ impl Worker {
         let Some(mut task) = self.tasks.get_mut(id).and_then(Option::take) else {
             return;
         };
-        self.core.operations.set_current(id);
+        self.engine.operations.set_current(id);
         let mut context = Context::from_waker(Waker::noop());
         match task.future.as_mut().poll(&mut context) {
             Poll::Pending => self.tasks[id] = Some(task),
@@ -159,7 +159,7 @@ impl Worker {
     }
 
     fn finish_task(&mut self, token: SlotToken, result: Result<Vec<u8>, Failure>) {
-        let bytes_max = self.core.shared.output_bytes_max();
+        let bytes_max = self.engine.shared.output_bytes_max();
         let result = result.and_then(|reply| check_reply(reply.len(), bytes_max).map(|()| reply));
         self.settle(token, |slot, out| match result {
             Ok(mut reply) if out.is_empty() && reply.len() > KEPT_BYTES_MAX => {

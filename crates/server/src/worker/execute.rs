@@ -17,7 +17,7 @@ use crate::command::request::Request;
 use crate::command::spec::{ADMIN, EXCLUSIVE, LOUD, NO_ENTRIES, Spec};
 use crate::command::transactions::is_told_first;
 use crate::connection::{Action, Connection, Reach, Slot};
-use crate::core::Core;
+use crate::engine_session::EngineSession;
 use crate::failure::Failure;
 use crate::slot_token::{SEQUENCE_MASK, SlotToken};
 use crate::slow;
@@ -64,12 +64,12 @@ impl Worker {
         let request = Request {
             arguments,
             space: client.space.get(),
-            now: self.core.now(),
+            now: self.engine.now(),
             protocol: client.protocol.get(),
-            reply_bytes_max: self.core.shared.output_bytes_max(),
+            reply_bytes_max: self.engine.shared.output_bytes_max(),
         };
         if is_told_first(spec) && !was_told {
-            self.core.shared.tell_monitors(client, spec, arguments);
+            self.engine.shared.tell_monitors(client, spec, arguments);
         }
         let silence = client.silence.get();
         let is_silent = !spec.has(LOUD) && client.take_silence();
@@ -80,7 +80,7 @@ impl Worker {
                 let client = Rc::clone(client);
                 let work = self.answer_locally(&command);
                 // Afterwards, for the line has the space that `SELECT` chose.
-                self.core.shared.tell_monitors(&client, spec, arguments);
+                self.engine.shared.tell_monitors(&client, spec, arguments);
                 work
             }
             Execution::Plan(plan) => match plan(&request) {
@@ -133,7 +133,7 @@ impl Worker {
     /// Keeps a command that was answered at once for `SLOWLOG` if it took long. The clock is read
     /// only where that may be.
     fn keep_if_slow(&mut self, command: &Command<'_>, pending_before: usize, work: Work) {
-        let (Some(slow_ns), Work::Bytes(bytes)) = (self.core.shared.slow_ns(), work) else {
+        let (Some(slow_ns), Work::Bytes(bytes)) = (self.engine.shared.slow_ns(), work) else {
             return;
         };
         if bytes < HEAVY_BYTES && slow_ns >= LIGHT_NS {
@@ -146,8 +146,8 @@ impl Worker {
         };
         if connection.pending == pending_before && took_ns >= slow_ns {
             let arguments = slow::shown(command.spec.name, command.request.arguments);
-            let slow = slow::command(arguments, &connection.client, took_ns, self.core.now());
-            self.core.shared.keep_slow(slow);
+            let slow = slow::command(arguments, &connection.client, took_ns, self.engine.now());
+            self.engine.shared.keep_slow(slow);
         }
     }
 
@@ -171,7 +171,7 @@ impl Worker {
     pub(super) fn steps(&self, command: &Command<'_>) -> Steps {
         let client = self.connections[command.place].as_ref().map(|c| Rc::clone(&c.client));
         Steps {
-            core: Rc::clone(&self.core),
+            engine: Rc::clone(&self.engine),
             client: client.expect("a command is carried out while its connection is there"),
             arguments: OwnedArguments::copy(command.request.arguments),
             space: command.request.space,
@@ -184,12 +184,12 @@ impl Worker {
         let Execution::Local(function) = execution(command.spec) else {
             return Work::Bytes(bytes);
         };
-        let core = Rc::clone(&self.core);
+        let engine = Rc::clone(&self.engine);
         self.answer(command.place, Some(command), |reply, connection, answered| {
             let mark = reply.mark();
             let client = &connection.client;
             let request = command.request;
-            let mut local = Local { core: &core, client, request, reply: reply.reborrow() };
+            let mut local = Local { engine: &engine, client, request, reply: reply.reborrow() };
             if let Err(failure) = function(&mut local) {
                 reply.rewind(mark);
                 reply.error(failure.text());
@@ -264,7 +264,7 @@ impl Worker {
             slot.reply.extend_from_slice(line);
             connection.push(slot);
         }
-        if connection.waiting_bytes() > self.core.shared.output_bytes_max() {
+        if connection.waiting_bytes() > self.engine.shared.output_bytes_max() {
             connection.broken = true;
         }
         self.make_dirty(token.place());
@@ -307,7 +307,7 @@ impl Worker {
             Operation::Put { value, .. } => value.len(),
             _ => 0,
         };
-        self.core.shared.memory.see_entry(bytes);
+        self.engine.shared.memory.see_entry(bytes);
         let finish = |outcome: Result<Outcome<'_>, Error>, out: &mut Vec<u8>| {
             write_write_answer(answer, outcome, &mut Reply::new(out, command.request.protocol))
         };
@@ -331,10 +331,10 @@ impl Worker {
         let out = slot.as_mut().map_or(&mut connection.output, |slot| &mut slot.reply);
         let mark = out.len();
         let (mut answered, mut larger) = (None, None);
-        let core: &Core = &self.core;
+        let engine: &EngineSession = &self.engine;
         let operation = (command.request.now, operation);
         let reading =
-            core.submit_within(token.0, allowance, operation, &mut |_, outcome| match outcome {
+            engine.submit_within(token.0, allowance, operation, &mut |_, outcome| match outcome {
                 Ok(Outcome::Larger { bytes }) => larger = Some(bytes as usize),
                 outcome => answered = Some(finish(outcome, out)),
             });
@@ -383,7 +383,7 @@ impl Worker {
             // A task has a copy of its own.
             let copies = 1 + usize::from(matches!(action, Action::Task));
             slot.argument_bytes = copies * arguments.kept_bytes();
-        } else if self.core.shared.slow_ns().is_some() {
+        } else if self.engine.shared.slow_ns().is_some() {
             slot.beginning.note(arguments);
             slot.argument_bytes = slot.beginning.kept_bytes();
         }

@@ -115,7 +115,7 @@ impl Worker {
                     length == READ_BYTES || connection.stream.holds_back() || connection.last_read;
                 self.batch.input_bytes += length as u64;
                 let active = &connection.client.facts.active_ms;
-                active.store(self.core.now().0, Ordering::Relaxed);
+                active.store(self.engine.now().0, Ordering::Relaxed);
                 if more {
                     self.make_runnable(place);
                 } else {
@@ -144,7 +144,7 @@ impl Worker {
         let mut buffer = std::mem::take(&mut self.read_buffer);
         while let Some(connection) = self.connections[place].as_mut() {
             let is_known = connection.client.user.borrow().is_some();
-            if !is_known || !self.core.shared.memory.has_slack(READ_BYTES) {
+            if !is_known || !self.engine.shared.memory.has_slack(READ_BYTES) {
                 break;
             }
             match connection.stream.read(&mut buffer) {
@@ -156,7 +156,7 @@ impl Worker {
                 Ok(length) => {
                     self.batch.input_bytes += length as u64;
                     let active = &connection.client.facts.active_ms;
-                    active.store(self.core.now().0, Ordering::Relaxed);
+                    active.store(self.engine.now().0, Ordering::Relaxed);
                     append(&mut connection.input, &buffer[..length]);
                     self.account(place);
                 }
@@ -204,21 +204,21 @@ impl Worker {
         let recorded = self.batch.calls.len();
         let mut at = 0;
         let mut ahead = Ahead::default();
-        let limits = self.core.shared.limits();
+        let limits = self.engine.shared.limits();
         while let Some(connection) = self.connections[place].as_mut() {
             connection.needed = 0;
             if connection.client.closing.get() || connection.broken {
                 at = input.len();
                 break;
             }
-            let stall_bytes = self.core.shared.stall_bytes();
-            let crowded = self.core.shared.memory.is_crowded();
+            let stall_bytes = self.engine.shared.stall_bytes();
+            let crowded = self.engine.shared.memory.is_crowded();
             let full = connection.slots.len() >= limits.pipeline_max
                 || connection.replies_exceed(stall_bytes)
                 || (connection.waiting_bytes() > 0 && crowded)
                 // Its own reads let it go on.
                 || (connection.reading_bytes > 0
-                    && (crowded || self.core.reading_bytes() > stall_bytes));
+                    && (crowded || self.engine.reading_bytes() > stall_bytes));
             // One that has asked to be alone keeps everybody else waiting.
             let full = full && !connection.asked || connection.claim.is_waiting();
             // What follows a command that changes who the client is, is read as that client's.
@@ -228,10 +228,10 @@ impl Worker {
             }
             let is_known = connection.client.user.borrow().is_some();
             if std::mem::replace(&mut connection.was_known, is_known) != is_known {
-                decoder.set_limits(limits_of(&self.core.shared, &connection.client));
+                decoder.set_limits(limits_of(&self.engine.shared, &connection.client));
             }
             let space = connection.client.space.get();
-            ahead.step(at, |from| self.ahead.load(&self.core, &input[from..], space));
+            ahead.step(at, |from| self.ahead.load(&self.engine, &input[from..], space));
             let rest = &input[at..];
             match decoder.decode(rest) {
                 Ok(Decoded::Incomplete { needed }) => {
@@ -341,13 +341,13 @@ impl Worker {
             return true;
         }
         let asked = self.connections[place].as_ref().is_some_and(|one| one.asked);
-        let put_off_bytes = self.core.session().put_off_bytes();
+        let put_off_bytes = self.engine.session().put_off_bytes();
         asked || (!spec.has(EXCLUSIVE) && put_off_bytes < PUT_OFF_BYTES_MAX)
     }
 
     /// Whether gate and pause let the connection at `place` begin a command.
     fn may_begin(&mut self, place: usize, spec: &Spec) -> bool {
-        self.look_for_pause(self.core.now());
+        self.look_for_pause(self.engine.now());
         let Some(connection) = self.connections[place].as_mut() else {
             return false;
         };
@@ -383,7 +383,7 @@ impl Worker {
         spec: &'static Spec,
         arguments: Arguments<'_>,
     ) {
-        let bytes_max = self.core.shared.limits().request_bytes_max;
+        let bytes_max = self.engine.shared.limits().request_bytes_max;
         let queued = match client.transaction.borrow_mut().as_mut() {
             Some(transaction) => queue(transaction, spec, arguments, bytes_max),
             None => Ok(()),

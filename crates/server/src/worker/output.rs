@@ -43,7 +43,7 @@ impl Worker {
         };
         if connection.output.len() - connection.written >= MANY_BYTES {
             // Before the replies, as at the end of a turn.
-            self.core.shared.meters[self.core.worker].record(&mut self.batch);
+            self.engine.shared.meters[self.engine.worker].record(&mut self.batch);
             self.write_output(place);
         }
     }
@@ -54,7 +54,7 @@ impl Worker {
             return;
         };
         let before = connection.waiting_bytes();
-        let written = write(connection, self.core.now());
+        let written = write(connection, self.engine.now());
         self.batch.output_bytes += written as u64;
         if connection.output.is_empty() && connection.output.capacity() > KEPT_BYTES_MAX {
             let output = std::mem::take(&mut connection.output);
@@ -82,7 +82,7 @@ impl Worker {
         let Some(Some(connection)) = self.connections.get_mut(place) else {
             return;
         };
-        let memory = &self.core.shared.memory;
+        let memory = &self.engine.shared.memory;
         if connection.claim.granted > 0 && !connection.uses_claim() {
             memory.settle(std::mem::take(&mut connection.claim.granted));
         }
@@ -103,7 +103,7 @@ impl Worker {
             ));
             connection.broken = true;
         }
-        self.core.shared.hand_out(turns);
+        self.engine.shared.hand_out(turns);
     }
 }
 

@@ -6,7 +6,7 @@
 use entresol_tier::{Key, SpaceId};
 use entresol_wire::resp::{Decoded, Decoder, Limits};
 
-use crate::core::Core;
+use crate::engine_session::EngineSession;
 
 /// Commands looked at together.
 const COMMANDS_AHEAD: usize = 16;
@@ -55,7 +55,7 @@ impl Default for LookAhead {
 
 impl LookAhead {
     /// Starts loading what the next commands of `input` will touch; how many bytes those take.
-    pub(super) fn load(&mut self, core: &Core, input: &[u8], space: SpaceId) -> usize {
+    pub(super) fn load(&mut self, engine: &EngineSession, input: &[u8], space: SpaceId) -> usize {
         self.keys.clear();
         self.ends.clear();
         let mut at = 0;
@@ -75,7 +75,7 @@ impl LookAhead {
         }
         let begins = std::iter::once(&0).chain(&self.ends);
         let ranges = begins.zip(&self.ends).map(|(begin, end)| *begin..*end);
-        core.session().prefetch(ranges.map(|range| Key::new(space, &self.keys[range])));
+        engine.session().prefetch(ranges.map(|range| Key::new(space, &self.keys[range])));
         at
     }
 }

@@ -35,14 +35,14 @@ pub(super) struct Granted {
 impl Worker {
     /// Whether shared commands must wait at the gate.
     pub(super) fn is_held(&self) -> bool {
-        self.gate.parked || self.core.shared.gate.is_closed()
+        self.gate.parked || self.engine.shared.gate.is_closed()
     }
 
     /// Whether the connection at `place` must wait until shared commands may begin.
     pub(super) fn must_hold(&mut self, place: usize) -> bool {
         while self.is_held() {
             self.step_gate();
-            if self.is_held() && self.core.shared.gate.hold_back(self.core.worker) {
+            if self.is_held() && self.engine.shared.gate.hold_back(self.engine.worker) {
                 self.gate.held.push(place);
                 return true;
             }
@@ -54,8 +54,8 @@ impl Worker {
     pub(super) fn may_be_alone(&mut self, token: SlotToken, asked: bool) -> bool {
         if !asked {
             self.gate.waiting.push_back(token);
-            let wake = self.core.shared.gate.request(self.core.worker);
-            self.core.shared.wake(wake);
+            let wake = self.engine.shared.gate.request(self.engine.worker);
+            self.engine.shared.wake(wake);
             self.step_gate();
         }
         self.gate.granted.is_some_and(|granted| granted.connection == token)
@@ -63,25 +63,25 @@ impl Worker {
 
     /// Parks, takes a turn, or goes on, as the gate allows.
     pub(super) fn step_gate(&mut self) {
-        let core = &self.core;
-        let gate = &core.shared.gate;
+        let engine = &self.engine;
+        let gate = &engine.shared.gate;
         if gate.is_closed() {
             if self.in_flight > self.aside && !self.gate.parked {
                 return;
             }
             if !self.gate.parked {
                 self.gate.parked = true;
-                core.shared.wake(gate.park(core.worker));
+                engine.shared.wake(gate.park(engine.worker));
             }
             let wants = self.gate.granted.is_none() && !self.gate.waiting.is_empty();
-            if wants && gate.try_own(core.worker) {
+            if wants && gate.try_own(engine.worker) {
                 let Some(connection) = self.gate.waiting.pop_front() else {
                     return;
                 };
                 self.gate.granted = Some(Granted { connection, slot: None });
                 self.make_runnable(connection.place());
             }
-        } else if !self.gate.parked || gate.unpark(core.worker) {
+        } else if !self.gate.parked || gate.unpark(engine.worker) {
             self.gate.parked = false;
             self.go_on_with_held();
         }
@@ -103,8 +103,8 @@ impl Worker {
         if self.gate.rounds_left > 0 && self.gate.held.is_empty() {
             self.gate.rounds_left -= 1;
             if self.gate.rounds_left == 0 {
-                let wake = self.core.shared.gate.has_carried_out(self.core.worker);
-                self.core.shared.wake(wake);
+                let wake = self.engine.shared.gate.has_carried_out(self.engine.worker);
+                self.engine.shared.wake(wake);
                 self.step_gate();
             }
         }
@@ -113,8 +113,8 @@ impl Worker {
     /// The command that was alone is answered.
     pub(super) fn end_alone(&mut self) {
         self.gate.granted = None;
-        let wake = self.core.shared.gate.release();
-        self.core.shared.wake(wake);
+        let wake = self.engine.shared.gate.release();
+        self.engine.shared.wake(wake);
         self.step_gate();
     }
 
@@ -126,8 +126,8 @@ impl Worker {
             Some(_) => {}
             None => {
                 self.gate.waiting.retain(|other| *other != token);
-                let wake = self.core.shared.gate.withdraw(self.core.worker);
-                self.core.shared.wake(wake);
+                let wake = self.engine.shared.gate.withdraw(self.engine.worker);
+                self.engine.shared.wake(wake);
                 self.step_gate();
             }
         }
@@ -136,10 +136,10 @@ impl Worker {
     /// Stands still for good, so that no other worker waits for this one.
     pub(super) fn abandon_gate(&mut self) {
         if self.gate.granted.take().is_some() {
-            let wake = self.core.shared.gate.release();
-            self.core.shared.wake(wake);
+            let wake = self.engine.shared.gate.release();
+            self.engine.shared.wake(wake);
         }
-        let wakes = self.core.shared.gate.retire(self.core.worker);
-        wakes.into_iter().for_each(|wake| self.core.shared.wake(wake));
+        let wakes = self.engine.shared.gate.retire(self.engine.worker);
+        wakes.into_iter().for_each(|wake| self.engine.shared.wake(wake));
     }
 }

@@ -20,10 +20,10 @@ impl Worker {
         key: Key<'_>,
         update: Update,
     ) -> Work {
-        let core = Rc::clone(&self.core);
+        let engine = Rc::clone(&self.engine);
         let mut change = std::mem::take(&mut self.change);
         let mut modification = Modification::within(self.allowance(command.place));
-        let modify = Modify { core: &core, request: &command.request, key, update };
+        let modify = Modify { engine: &engine, request: &command.request, key, update };
         let progress = modification.advance(&modify, &mut change);
         let mut work = Work::Bytes(modification.read_bytes.max(change.value.len()));
         match progress {
@@ -53,7 +53,7 @@ async fn finish(
 ) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
     let key = request.key(1)?;
-    let modify = Modify { core: &steps.core, request: &request, key, update };
+    let modify = Modify { engine: &steps.engine, request: &request, key, update };
     modification.finish(&modify, &mut change).await?;
     Ok(change.reply)
 }

@@ -57,7 +57,7 @@ fn a_put_whose_outcome_finds_no_room_at_its_place_is_answered_once_by_who_reaps(
     let mut row: Row = [0; WORDS];
     (row[0], row[1], row[4], row[5]) = (2, 77, key.as_ptr() as u64, key.len() as u64);
     // SAFETY: the key outlives the request, which has no place for outcomes.
-    let mut request = unsafe { Request::of(&row) }.ok().unwrap();
+    let mut request = unsafe { CallerRequest::of(&row) }.ok().unwrap();
     assert!(!host.begin(&mut request));
     assert_eq!(host.reap().ok().unwrap().records, 1);
     assert_eq!(host.roster.pending_puts(), 0);

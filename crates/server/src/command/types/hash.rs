@@ -378,10 +378,10 @@ pub(crate) fn hrandfield<'a>(request: &Request<'a>) -> Planned<'a> {
 async fn random_fields(steps: Steps) -> Result<Vec<u8>, Failure> {
     let request = steps.request();
     let key = request.key(1)?;
-    let entry = steps.core.get(key).await?;
+    let entry = steps.engine.get(key).await?;
     let fields: Vec<_> =
         hash_of(entry.as_ref().map(|e| e.view(key.bytes)).as_ref())?.fields().collect();
-    let below = |limit: usize| (steps.core.random() % limit as u64) as usize;
+    let below = |limit: usize| (steps.engine.random() % limit as u64) as usize;
     let mut out = Vec::new();
     let mut reply = Reply::new(&mut out, steps.protocol);
     let Some(count) = request.arguments.get(2) else {

@@ -249,7 +249,7 @@ async fn read_many(steps: Steps) -> Result<Vec<u8>, Failure> {
         }
         check_reply(out.len(), limit)
     };
-    steps.core.read_each(keys, Wants::Entry, visit).await?;
+    steps.engine.read_each(keys, Wants::Entry, visit).await?;
     Ok(out)
 }
 
@@ -285,14 +285,14 @@ async fn write_many(steps: &Steps) -> Result<(), Failure> {
         let value = request.arguments.at(index + 1);
         Ok(Operation::Put { key: request.key(index)?, value, options })
     });
-    steps.core.write_each(writes, |_| Ok(())).await
+    steps.engine.write_each(writes, |_| Ok(())).await
 }
 
 fn write_many_if_absent(steps: Steps) -> StepsFuture {
     Box::pin(async move {
         let request = steps.request();
         for key in request.arguments.from(1).step_by(2) {
-            if steps.core.get(key_in(request.space, key)?).await?.is_some() {
+            if steps.engine.get(key_in(request.space, key)?).await?.is_some() {
                 return Ok(b":0\r\n".to_vec());
             }
         }

@@ -22,7 +22,7 @@ use crate::lock::lock;
 
 /// The gate between shared and exclusive commands. Thread-safe.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct TransactionGate {
     closed: AtomicBool,
     state: Mutex<State>,
 }
@@ -46,9 +46,9 @@ pub(crate) enum Wake {
     Everyone,
 }
 
-impl Gate {
+impl TransactionGate {
     /// An open gate for `workers` workers.
-    pub(crate) fn new(workers: usize) -> Gate {
+    pub(crate) fn new(workers: usize) -> TransactionGate {
         let state = State {
             parked: vec![false; workers],
             holding: vec![false; workers],
@@ -56,7 +56,7 @@ impl Gate {
             later: VecDeque::new(),
             owned: false,
         };
-        Gate { closed: AtomicBool::new(false), state: Mutex::new(state) }
+        TransactionGate { closed: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
     /// Whether shared commands must not begin.
@@ -77,8 +77,8 @@ impl Gate {
         state.everyone()
     }
 
-    /// Whether `worker` must hold a command back; it says so with [`Gate::has_carried_out`] once
-    /// all of them have had their turn.
+    /// Whether `worker` must hold a command back; it says so with
+    /// [`TransactionGate::has_carried_out`] once all of them have had their turn.
     pub(crate) fn hold_back(&self, worker: usize) -> bool {
         let mut state = lock(&self.state);
         let closed = self.is_closed();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_owner_is_alone_and_owners_take_turns() {
-        let gate = Gate::new(2);
+        let gate = TransactionGate::new(2);
         assert_eq!(gate.request(0), Wake::Everyone);
         assert_eq!(gate.request(1), Wake::Everyone);
         assert_eq!(gate.park(0), Wake::Nobody);
@@ -216,7 +216,7 @@ mod tests {
     /// seconds where many clients had transactions.
     #[test]
     fn who_asks_while_commands_are_held_back_comes_after_them() {
-        let gate = Gate::new(2);
+        let gate = TransactionGate::new(2);
         assert!(!gate.hold_back(1), "the gate is open");
         assert_eq!(gate.request(0), Wake::Everyone);
         assert_eq!(gate.request(0), Wake::Everyone, "nobody is held back yet");
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_what_a_worker_held_back_that_is_gone() {
-        let gate = Gate::new(2);
+        let gate = TransactionGate::new(2);
         assert_eq!(gate.request(0), Wake::Everyone);
         assert!(gate.hold_back(1));
         assert_eq!(gate.request(0), Wake::Nobody);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_withdrawn_request_opens_the_gate() {
-        let gate = Gate::new(1);
+        let gate = TransactionGate::new(1);
         assert_eq!(gate.request(0), Wake::Nobody);
         assert_eq!(gate.withdraw(0), Wake::Nobody);
         assert!(!gate.is_closed());

@@ -1,8 +1,9 @@
 //! One thread's door to the engine, for commands: operations to await, and the moment they happen
 //! at.
 //!
-//! A [`Core`] belongs to one worker thread. Commands that the worker answers without waiting use
-//! the session directly; all others are tasks that await [`Core::get`] and [`Core::run`].
+//! An [`EngineSession`] belongs to one worker thread. Commands that the worker answers without
+//! waiting use the session directly; all others are tasks that await [`EngineSession::get`] and
+//! [`EngineSession::run`].
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ const READS_AHEAD_MAX: usize = 128;
 const WRITES_AHEAD_MAX: usize = 16 << 10;
 
 /// One worker thread's engine session with its clock.
-pub(crate) struct Core {
+pub(crate) struct EngineSession {
     /// What all threads share.
     pub(crate) shared: Arc<Shared>,
     /// The operations that tasks wait for.
@@ -34,11 +35,11 @@ pub(crate) struct Core {
     random: Cell<u64>,
 }
 
-impl Core {
+impl EngineSession {
     /// The door of worker number `worker`.
-    pub(crate) fn new(shared: Arc<Shared>, session: Session, worker: usize) -> Core {
+    pub(crate) fn new(shared: Arc<Shared>, session: Session, worker: usize) -> EngineSession {
         let seed = shared.seed ^ (worker as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Core {
+        EngineSession {
             shared,
             operations: Operations::default(),
             worker,
