@@ -19,11 +19,11 @@ use crate::format::{
 };
 use crate::guard::Guards;
 use crate::heap_file::HeapFile;
-use crate::keeper::Signal;
 use crate::log::{Appended, Goal, Log, past_margin};
 use crate::memory::Memory;
 use crate::options::Durability;
 use crate::replay::{Replay, write_images};
+use crate::signal::Signal;
 
 /// An open heap, shared by its handles and its thread.
 pub(crate) struct Core {

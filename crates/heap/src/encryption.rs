@@ -47,7 +47,7 @@ pub(crate) const PIECE_BYTES_MAX: u64 = 4 << 30;
 impl Encryption {
     /// A fresh key for an opening of the heap.
     pub(crate) fn new(cipher: &Arc<dyn Cipher>, heap_id: [u8; 16]) -> Result<Encryption> {
-        let salt = crate::opening::draw_id()?;
+        let salt = crate::random_id::draw_id()?;
         Ok(Encryption {
             cipher: Arc::clone(cipher),
             heap_id,

@@ -16,34 +16,6 @@ use entresol_planted::planted;
 use parking_lot::Mutex;
 
 use crate::allocator::Block;
-use crate::heap::Heap;
-
-/// Keeps blocks that are freed while it lives from being used for something else. Cheap; may be
-/// moved to another thread. Growing lists of waiting blocks are the price of keeping it long.
-#[derive(Debug)]
-pub struct ReadGuard {
-    heap: Heap,
-    place: Option<usize>,
-    epoch: u64,
-}
-
-impl ReadGuard {
-    pub(crate) fn new(heap: Heap) -> ReadGuard {
-        let (place, epoch) = heap.core().guards.enter();
-        ReadGuard { heap, place, epoch }
-    }
-}
-
-impl Drop for ReadGuard {
-    fn drop(&mut self) {
-        let core = self.heap.core();
-        core.guards.leave(self.place, self.epoch);
-        // The oldest block waits for no guard that is younger, and the others wait longer.
-        if self.epoch <= core.guards.oldest_waiting() {
-            core.drain_waiting();
-        }
-    }
-}
 
 const PLACES: usize = 64;
 
@@ -89,7 +61,7 @@ impl Guards {
         }
     }
 
-    fn enter(&self) -> (Option<usize>, u64) {
+    pub(crate) fn enter(&self) -> (Option<usize>, u64) {
         let mut home = HOME.get();
         if home == usize::MAX {
             home = self.next.fetch_add(1, Ordering::Relaxed) % PLACES;
@@ -116,7 +88,7 @@ impl Guards {
         (None, epoch)
     }
 
-    fn leave(&self, place: Option<usize>, epoch: u64) {
+    pub(crate) fn leave(&self, place: Option<usize>, epoch: u64) {
         if let Some(place) = place {
             self.places[place].0.store(0, Ordering::SeqCst);
             return;
@@ -148,7 +120,7 @@ impl Guards {
         self.oldest().is_some_and(|oldest| oldest <= epoch)
     }
 
-    fn oldest_waiting(&self) -> u64 {
+    pub(crate) fn oldest_waiting(&self) -> u64 {
         self.oldest_waiting.load(Ordering::SeqCst)
     }
 

@@ -14,12 +14,12 @@ use crate::backing::{Backing, FileBacking};
 use crate::core::{Core, empty_record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{PAGE_BYTES, SIZES_MAX, SIZES_OFFSET};
-use crate::guard::ReadGuard;
 use crate::heap_file::no_words;
 use crate::keeper;
 use crate::log::Goal;
 use crate::opening;
 use crate::options::{Access, CreateOptions, Medium, OpenOptions};
+use crate::read_guard::ReadGuard;
 use crate::transaction::{self, Transaction};
 
 /// An open heap. Cheap to clone; all clones are the same heap, and any thread may use any of them.

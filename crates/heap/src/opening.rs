@@ -24,12 +24,13 @@ use crate::format::{
 };
 use crate::guard::Guards;
 use crate::heap_file::{self, HeapFile};
-use crate::keeper::Signal;
 use crate::log::Log;
 use crate::lost::Lost;
 use crate::memory::Memory;
 use crate::options::{Access, CreateOptions, OpenOptions};
+use crate::random_id::draw_id;
 use crate::replay::{self, Replay};
+use crate::signal::Signal;
 
 const LOG_BYTES_MIN: u64 = 64 << 10;
 const LOG_BYTES_MAX: u64 = 64 << 20;
@@ -349,12 +350,4 @@ fn check_label(
 pub(crate) fn registered_sizes(memory: &Memory) -> Vec<u64> {
     let words = (0..SIZES_MAX).map(|index| memory.load(SIZES_OFFSET + index * 8));
     words.take_while(|bytes| *bytes > 0).collect()
-}
-
-pub(crate) fn draw_id() -> Result<[u8; 16]> {
-    let mut id = [0; 16];
-    let drawn = std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut id));
-    drawn.map_err(|error| Error::io("cannot draw a random number for the heap", error))?;
-    Ok(id)
 }
