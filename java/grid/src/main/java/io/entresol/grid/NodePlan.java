@@ -21,10 +21,11 @@ import java.util.Properties;
  * @param heap Java's heap, as {@code -Xmx} takes it
  * @param users a file of names and passwords; null: anybody may connect
  * @param endpoints the caches in which RESP and memcached keep their entries
+ * @param histograms whether the node's metrics have histograms of latencies
  */
 record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
         String members, String clusterName, Site site, String machine, String heap, Path users,
-        Deployment endpoints) {
+        Deployment endpoints, boolean histograms) {
     /** How long answers are waited for that nobody was asked for; JGroups: two seconds. */
     private static final String ALONE_TIMEOUT = "100ms";
 
@@ -49,6 +50,7 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         properties.setProperty("infinispan.server.log.path", folder.log().toString());
         properties.setProperty("entresol.node.name", name);
         properties.setProperty("entresol.bind", bind);
+        properties.setProperty("entresol.histograms", "" + histograms);
         properties.setProperty("entresol.port.offset", "" + ports.offset());
         properties.setProperty("entresol.cluster.name", clusterName);
         properties.setProperty("entresol.cluster.members", members);

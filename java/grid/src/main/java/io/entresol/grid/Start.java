@@ -98,6 +98,11 @@ final class Start implements Callable<Integer> {
             description = "memory for the store of each, outside of the heap (${DEFAULT-VALUE})")
     private String endpointMemory;
 
+    @Option(names = "--histograms",
+            description = "/metrics has histograms of the latencies of each cache's reads and"
+                    + " writes; they take processor time at each of them")
+    private boolean histograms;
+
     @Option(names = "--detach", description = "return once the nodes serve; they go on")
     private boolean detach;
 
@@ -233,7 +238,8 @@ final class Start implements Callable<Integer> {
                 : nodes == 1 ? String.valueOf(place.root().getFileName())
                 : (name == null ? "node" : name) + "-" + number;
         return new NodePlan(called, place, ports, bind, own, members(own), clusterName,
-                Site.parse(site, otherSite), machine, memory, users, endpoints());
+                Site.parse(site, otherSite), machine, memory, users, endpoints(),
+                histograms);
     }
 
     /** {@code HOST[PORT],…}: those to join, and all that start here. */

@@ -395,7 +395,7 @@ class NodeTest {
         grid.ask("undeploy", "put-away", "--keep-data").succeeded();
         grid.stop().succeeded();
         assertFalse(Files.exists(grid.folder.resolve("node/node.pid")));
-        grid.start().succeeded();
+        grid.start("--histograms").succeeded();
         assertEquals(DEAR, grid.ask("query", "kept-orders", QUERY).succeeded().out());
         Rest again = grid.rest();
         for (int key = 0; key < 50; key++) {
@@ -404,6 +404,8 @@ class NodeTest {
         try (RespClient client = new RespClient("127.0.0.1", grid.ports().resp())) {
             assertArrayEquals(value(3), client.get("kept".getBytes(StandardCharsets.US_ASCII)));
         }
+        assertTrue(metrics().lines().anyMatch(line -> line.contains("_bucket{")
+                && line.contains("cache=\"kept\"")), metrics());
         assertFalse(grid.ask("list").succeeded().out().contains("put-away"));
         deploy("put-away", small("--encoding", "text")).succeeded();
         assertEquals("value 8", again.getText(Rest.cache("put-away") + "/8"));

@@ -195,7 +195,7 @@ class OptionsTest {
             NodePlan plan = new NodePlan("node", place, new Ports(0), "127.0.0.1", "127.0.0.1",
                     "127.0.0.1[7800]", "grid", null, machine, "512m", null,
                     new Deployment(Template.parse("ram"), Encoding.RESP, null,
-                            OptionalLong.empty(), List.of(), List.of(), null));
+                            OptionalLong.empty(), List.of(), List.of(), null), false);
             place.prepare(plan);
             String written = Files.readString(place.configuration().resolve("node.xml"));
             assertEquals(machine != null, written.contains(" machine=\"${entresol.machine}\""),
@@ -206,7 +206,7 @@ class OptionsTest {
 
     private static NodePlan plan(String members) {
         return new NodePlan("node", new NodeFolder(Path.of("node")), new Ports(0), "127.0.0.1",
-                "127.0.0.1", members, "grid", null, null, "512m", null, null);
+                "127.0.0.1", members, "grid", null, null, "512m", null, null, false);
     }
 
     @Test
