@@ -107,7 +107,7 @@ impl Report {
 }
 
 impl Line {
-    /// What [`Line::fmt`] wrote.
+    /// What the `Display` of [`Line`] wrote.
     fn parse(text: &str) -> Option<Line> {
         let (word, rest) = text.split_once("  ")?;
         let passed = match word {

@@ -12,14 +12,14 @@ use crate::types::Timestamp;
 /// The shortest period of syncs beside which the longest rest is short.
 const PERIOD_QUIET_MS: u64 = 10 * Maintenance::QUIET.as_millis() as u64;
 
-/// How much background work one call of [`Store::maintain`] may do.
+/// How much background work one call of [`crate::Store::maintain`] may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Most segments to read: reclaimed, swept for expiry, or to settle notes.
     pub segments: u32,
 }
 
-/// What one call of [`Store::maintain`] did, and whether more waits.
+/// What one call of [`crate::Store::maintain`] did, and whether more waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Maintenance {
     /// Segments made free.
