@@ -105,38 +105,32 @@ impl Client {
     /// Chooses the database that commands work on.
     pub(crate) fn select(&mut self, database: u16) -> Outcome<()> {
         let number = database.to_string();
-        let refused = self.call(&[b"SELECT", number.as_bytes()], |reply| match reply {
-            Reply::Error(text) => Some(refusal(text)),
-            _ => None,
-        })?;
-        let Some(text) = refused else { return Ok(()) };
-        Err(Failure::CannotRun(format!("{} refuses database {database}: {text}", self.name)))
+        self.demand(&[b"SELECT", number.as_bytes()], &format!("refuses database {database}"))
     }
 
     fn authenticate(&mut self, login: &[&[u8]]) -> Outcome<()> {
         let arguments = [&[&b"AUTH"[..]], login].concat();
-        let refused = self.call(&arguments, |reply| match reply {
-            Reply::Error(text) => Some(refusal(text)),
-            _ => None,
-        })?;
+        let answered = self.demand(&arguments, "lets nobody in");
         // What was sent is kept for a while; the password is not.
         self.output.fill(0);
         self.output.clear();
         self.sent = 0;
-        match refused {
-            Some(text) => Err(Failure::CannotRun(format!("{} lets nobody in: {text}", self.name))),
-            None => Ok(()),
-        }
+        answered
     }
 
     /// Removes all keys of the database that commands work on.
     pub(crate) fn empty_database(&mut self) -> Outcome<()> {
-        let refused = self.call(&[b"FLUSHDB"], |reply| match reply {
+        self.demand(&[b"FLUSHDB"], "keeps the keys of the bench")
+    }
+
+    /// Carries out a command. Where the server refuses it, `meaning` says what that comes to.
+    fn demand(&mut self, arguments: &[&[u8]], meaning: &str) -> Outcome<()> {
+        let refused = self.call(arguments, |reply| match reply {
             Reply::Error(text) => Some(refusal(text)),
             _ => None,
         })?;
         let Some(text) = refused else { return Ok(()) };
-        Err(Failure::CannotRun(format!("{} keeps the keys of the bench: {text}", self.name)))
+        Err(Failure::CannotRun(format!("{} {meaning}: {text}", self.name)))
     }
 
     /// Gathers a command; [`Client::flush`] or [`Client::receive`] sends it.

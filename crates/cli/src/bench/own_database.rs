@@ -31,7 +31,7 @@ impl OwnDatabase {
         })?;
         let found = match keys {
             Ok(0) => return Ok(OwnDatabase { address: address.clone(), is_emptied: false }),
-            Ok(keys) => format!("{keys} keys"),
+            Ok(keys) => format!("keys in it: {keys}"),
             Err(said) => said,
         };
         Err(Failure::CannotRun(format!(
