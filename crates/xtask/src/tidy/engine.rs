@@ -4,7 +4,7 @@
 use crate::tidy::Finding;
 use crate::tidy::tree::Tree;
 
-const ENGINE: &[&str] = &["flash", "tier", "wire", "workload"];
+const ENGINE: &[&str] = &["flash", "tier", "tree", "wire", "workload"];
 
 const WORLD: &[(&[&str], &str)] = &[
     (&["Instant"], "a clock"),

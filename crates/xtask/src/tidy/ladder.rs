@@ -32,6 +32,11 @@ const RUNGS: &[Rung] = &[
         uses: &["entresol-device", "entresol-flash"],
         tests_use: &["entresol-sim", "entresol-workload"],
     },
+    Rung {
+        name: "entresol-tree",
+        uses: &["entresol-flash", "entresol-tier"],
+        tests_use: &["entresol-device", "entresol-planted", "entresol-sim", "entresol-workload"],
+    },
     Rung { name: "entresol-host", uses: &["entresol-device", "entresol-tier"], tests_use: &[] },
     Rung {
         name: "entresol-ffi",
