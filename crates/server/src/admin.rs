@@ -1,126 +1,13 @@
 //! The HTTP interface: `/health`, `/metrics`, `/stats`.
-//!
-//! One thread serves at most 64 clients, so what it holds is bounded: a request has at most 8 KiB,
-//! a client has five seconds to send it and five to take the answer. It listens on loopback
-//! addresses only.
 
 mod metrics;
 mod stats;
-mod visitors;
-
-use std::io;
-use std::net::{IpAddr, SocketAddr};
 
 use entresol_device::PendingIo;
 use entresol_host::STALLED;
+use entresol_net::{Answer, Site};
 
-use crate::config::ConfigError;
-use crate::error::ServeError;
-use crate::listener;
 use crate::shared::Shared;
-use visitors::{Door, Visitors};
-
-/// Longest request, bytes.
-const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// Most headers of a request.
-const HEADERS_MAX: usize = 64;
-/// The status that says which methods there are (RFC 9110, 15.5.6).
-const NOT_ALLOWED: &str = "405 Method Not Allowed";
-
-/// The HTTP interface, listening.
-#[derive(Debug)]
-pub(crate) struct Admin {
-    door: Door,
-    address: SocketAddr,
-}
-
-/// What the HTTP interface shows.
-pub(crate) trait Site: Sync {
-    /// Whether the server is about to stop.
-    fn is_stopping(&self) -> bool;
-
-    /// What stands at `path`; `None` if nothing does.
-    fn page(&self, path: &str) -> Option<Answer>;
-}
-
-/// An answer to a request.
-pub(crate) struct Answer {
-    status: &'static str,
-    content_type: &'static str,
-    body: String,
-    /// Whether the body is sent, and not only told of.
-    whole: bool,
-}
-
-impl Admin {
-    /// Listens on `port` of the address `bind`.
-    ///
-    /// # Errors
-    /// The address is not a loopback one, or cannot be listened on.
-    pub(crate) fn open(bind: &str, port: u16) -> Result<Admin, ConfigError> {
-        let wrong = |key, detail| ConfigError::new("configuration", key, detail);
-        let ip = bind.parse::<IpAddr>().ok().filter(IpAddr::is_loopback).ok_or_else(|| {
-            let detail = format!(
-                "expected a loopback address, found `{bind}`; the HTTP interface asks for no \
-                 password, so put a proxy that does in front of it"
-            );
-            wrong("admin-bind", detail)
-        })?;
-        let listen = || -> io::Result<Admin> {
-            let door = Door::open(SocketAddr::new(ip, port))?;
-            let address = door.address()?;
-            Ok(Admin { door, address })
-        };
-        let cannot = |error| listener::cannot("admin-port", &format!("{ip}:{port}"), &error);
-        listen().map_err(cannot)
-    }
-
-    /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Answers requests until the server stops.
-    ///
-    /// # Errors
-    /// The system does not let it wait. A client's trouble is its own.
-    pub(crate) fn serve(self, site: &dyn Site) -> Result<(), ServeError> {
-        Visitors::new(self.door, site)
-            .serve()
-            .map_err(|error| ServeError::System("the HTTP interface cannot wait", error))
-    }
-}
-
-/// The answer to `request`; `None` if it is not complete.
-fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut parsed = httparse::Request::new(&mut headers);
-    match parsed.parse(request) {
-        Ok(httparse::Status::Complete(_)) => {}
-        Ok(httparse::Status::Partial) if request.len() < REQUEST_BYTES_MAX => return None,
-        Ok(httparse::Status::Partial) => return Some(plain("431 Request Header Fields Too Large")),
-        Err(_) => return Some(plain("400 Bad Request")),
-    }
-    let whole = match parsed.method {
-        Some("GET") => true,
-        Some("HEAD") => false,
-        _ => return Some(plain(NOT_ALLOWED)),
-    };
-    let path = path_of(parsed.path.unwrap_or_default());
-    let answer = site.page(path).unwrap_or_else(|| plain("404 Not Found"));
-    Some(Answer { whole, ..answer })
-}
-
-/// The path of a target, which may be a whole address (RFC 9112, 3.2.2), without its query.
-fn path_of(target: &str) -> &str {
-    const SCHEME: &str = "http://";
-    let scheme = target.get(..SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(SCHEME));
-    let path = match scheme.map(|scheme| &target[scheme.len()..]) {
-        Some(address) => address.find('/').map_or("/", |start| &address[start..]),
-        None => target,
-    };
-    path.split('?').next().unwrap_or_default()
-}
 
 impl Site for Shared {
     fn is_stopping(&self) -> bool {
@@ -156,36 +43,4 @@ fn health(shared: &Shared) -> Answer {
         return Answer::json("503 Service Unavailable", "{\"status\":\"stopping\"}\n".to_owned());
     }
     Answer::json("200 OK", "{\"status\":\"ok\"}\n".to_owned())
-}
-
-impl Answer {
-    /// JSON text.
-    pub(crate) fn json(status: &'static str, body: String) -> Answer {
-        Answer { status, content_type: "application/json", body, whole: true }
-    }
-
-    /// The text of metrics for Prometheus.
-    pub(crate) fn metrics(body: String) -> Answer {
-        let content_type = "text/plain; version=0.0.4; charset=utf-8";
-        Answer { status: "200 OK", content_type, body, whole: true }
-    }
-
-    /// The bytes of the response.
-    fn encode(&self) -> Vec<u8> {
-        let head = format!(
-            "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-             Connection: close\r\n{}\r\n",
-            self.status,
-            self.content_type,
-            self.body.len(),
-            if self.status == NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" }
-        );
-        let body = if self.whole { self.body.as_bytes() } else { &[] };
-        [head.as_bytes(), body].concat()
-    }
-}
-
-fn plain(status: &'static str) -> Answer {
-    let content_type = "text/plain; charset=utf-8";
-    Answer { status, content_type, body: format!("{status}\n"), whole: true }
 }

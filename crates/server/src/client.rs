@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use entresol_net::Addresses;
 use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
@@ -12,7 +13,6 @@ use crate::absences::Absence;
 use crate::command::spec::{Spec, WRITE};
 use crate::lock::lock;
 use crate::slot_token::SlotToken;
-use crate::stream::Addresses;
 use crate::users::User;
 
 /// A client, as the thread that serves it knows it.

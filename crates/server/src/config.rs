@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use entresol_device::{KeepAlive, machine_memory_bytes, memory_share};
+use entresol_net::SettingError;
 use entresol_tier::Durability;
 
 use crate::error::ServeError;
@@ -77,6 +78,13 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+impl From<SettingError> for ConfigError {
+    fn from(error: SettingError) -> ConfigError {
+        let place = error.place().unwrap_or(UNPLACED);
+        ConfigError::new(place, error.key(), error.detail().to_owned())
+    }
+}
 
 impl Default for Config {
     fn default() -> Config {

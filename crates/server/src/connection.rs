@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use entresol_net::Stream;
 use entresol_tier::{SpaceId, Timestamp};
 use entresol_wire::resp::{Decoder, Limits, OwnedArguments, Protocol};
 
@@ -24,7 +25,6 @@ use crate::command::plan::{ReadAnswer, WriteAnswer};
 use crate::command::request::Request;
 use crate::slot_token::SEQUENCE_MASK;
 use crate::slow::Beginning;
-use crate::stream::Stream;
 
 /// Buffers up to this size are kept for reuse, bytes.
 pub(crate) const KEPT_BYTES_MAX: usize = 16 << 10;

@@ -57,6 +57,12 @@ impl From<ConfigError> for ServeError {
     }
 }
 
+impl From<entresol_net::SettingError> for ServeError {
+    fn from(error: entresol_net::SettingError) -> ServeError {
+        ServeError::Config(error.into())
+    }
+}
+
 impl From<entresol_device::Error> for ServeError {
     fn from(error: entresol_device::Error) -> ServeError {
         ServeError::Device(error)

@@ -19,7 +19,7 @@ mod engine_session;
 mod error;
 mod failure;
 mod figures;
-mod listener;
+mod listen;
 mod lock;
 mod meter;
 mod modification;
@@ -34,8 +34,6 @@ mod shared;
 mod slot_token;
 mod slow;
 mod stale_buffers;
-mod stream;
-mod tls;
 mod transaction_gate;
 mod users;
 mod watch;
@@ -46,11 +44,10 @@ pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
 pub use nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper,
-    TlsDemand, metrics as volume_metrics,
+    TlsDemand, TlsFiles, metrics as volume_metrics,
 };
 pub use process::{allow_open_files, is_ignored};
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;
 pub use stale_buffers::{LeftoverBuffers, leftover_buffers};
-pub use tls::TlsFiles;
 pub use users::user_line;

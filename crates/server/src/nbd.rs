@@ -21,6 +21,8 @@ mod service;
 mod status;
 
 pub use deputy::DeviceWatch;
+pub use entresol_net::TlsFiles;
+
 pub use doors::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};
 pub use figures::metrics;
 pub use service::{NbdServer, Stopper};

@@ -11,21 +11,20 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use entresol_host::{Upkeep, keep, now};
+use entresol_net::{Admin, Listener, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::admin::Admin;
 use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
-use crate::listener::{self, Listener};
+use crate::listen;
 use crate::lock::lock;
 use crate::process::{allow_open_files, clients_within, is_ignored};
 use crate::report::report;
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
-use crate::tls::{self, TlsFiles};
 use crate::users::{Users, verify};
 use crate::watch::watch;
 use crate::worker::{WAKER, Worker};
@@ -81,8 +80,8 @@ impl Doors {
         };
         let files = (config.tls_cert(), config.tls_key(), config.tls_client_ca());
         let files = TlsFiles::from_options(files.0, files.1, files.2)?;
-        let tls = files.as_ref().map(tls::server_config).transpose()?;
-        let (listeners, mut ports) = listener::open(config, &users, tls.as_ref())?;
+        let tls = files.as_ref().map(TlsFiles::server_config).transpose()?;
+        let (listeners, mut ports) = listen::open(config, &users, tls.as_ref())?;
         let admin = match config.admin_port() {
             Some(port) => Some(Admin::open(config.admin_bind(), port)?),
             None => None,
@@ -130,7 +129,10 @@ impl Doors {
         let state = Arc::clone(&shared);
         server.spawn("watch", move || watch(&state))?;
         if let Some(admin) = admin {
-            server.spawn("admin", move || admin.serve(&*shared))?;
+            server.spawn("admin", move || {
+                let cannot = |error| ServeError::System("the HTTP interface cannot wait", error);
+                admin.serve(&*shared).map_err(cannot)
+            })?;
         }
         Ok(server)
     }

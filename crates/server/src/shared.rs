@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use entresol_device::PendingIo;
 use entresol_host::{FIGURES_WAIT, PendingAges, now};
+use entresol_net::Stream;
 use entresol_tier::{Error, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
@@ -24,7 +25,6 @@ use crate::monitors::Monitors;
 use crate::operations::{OperationId, PasswordMatch};
 use crate::pause::Pauses;
 use crate::slot_token::SlotToken;
-use crate::stream::Stream;
 use crate::transaction_gate::{TransactionGate, Wake};
 use crate::users::Users;
 

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use entresol_device::Attended;
 use entresol_host::now;
+use entresol_net::{Listener, Stream};
 use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -35,14 +36,12 @@ use crate::client_memory::Taken;
 use crate::command::plan::{Change, StepsFuture};
 use crate::connection::{Connection, Slot};
 use crate::engine_session::EngineSession;
-use crate::listener::Listener;
 use crate::lock::lock;
 use crate::meter::Batch;
 use crate::pause::Pause;
 pub(crate) use crate::report::report;
 use crate::shared::{Item, Shared, Tray};
 use crate::slot_token::{GENERATION_MASK, PLACES_MAX, SlotToken};
-use crate::stream::Stream;
 
 /// The token of the waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);

@@ -15,7 +15,6 @@ mod error;
 mod held;
 mod meta;
 pub mod policy;
-pub mod polled;
 mod ranges;
 mod regions;
 mod request;

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use entresol_net::{Answer, Site};
 use entresol_volume::Unanswered;
 use serde_json::{Value, json};
 
 use super::{deputy, figures};
-use crate::admin::{Answer, Site};
 
 /// From when on the event loop, which shows its figures every second, counts as waiting.
 const STALE: Duration = Duration::from_secs(3);

@@ -15,6 +15,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use entresol_net::Stream;
 use entresol_volume::{Moment, Request as VolumeRequest, Run, VolumeId, Volumes};
 use entresol_wire::nbd::{
     Availability, Command, Error, ErrorCode, Export, Offer, ReplyEncoder, ReplyStyle, ReplyTo,
@@ -29,7 +30,6 @@ use super::output::Output;
 use super::pending::{Asked, Asker, Pending, Waiting};
 use super::ruling::{Refusal, Ruling, StatusQuestion, Terms, error_code};
 use super::status::{EXTENTS_MAX, Status, told};
-use crate::stream::Stream;
 
 /// Requests begun for a client before the others have their turn.
 const REQUESTS_AT_ONCE: usize = 64;

@@ -7,6 +7,7 @@
 use std::io::{self, ErrorKind};
 
 use bytes::Bytes;
+use entresol_net::Stream;
 use entresol_volume::{
     Dirty, Error, ErrorKind as VolumeErrorKind, Moment, Qos, Request, Tuning, VolumeId, VolumeInfo,
     VolumeOptions, Volumes,
@@ -16,7 +17,6 @@ use serde_json::{Map, Value, json};
 
 use super::deputy;
 use super::output::Output;
-use crate::stream::Stream;
 
 /// Longest line of an administrator.
 const LINE_BYTES_MAX: usize = 64 << 10;

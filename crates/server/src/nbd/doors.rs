@@ -6,17 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use entresol_net::{Address, Admin, Listener, SettingError, Stream, TlsFiles};
 use entresol_volume::VolumeInfo;
 use entresol_wire::nbd::{BlockSizes, Export, ExportFlags, TlsRule};
 use mio::net::{TcpStream, UnixStream};
 use rustls::ServerConfig;
 
-use crate::admin::Admin;
-use crate::config::ConfigError;
 use crate::error::ServeError;
-use crate::listener::{self, Listener};
-use crate::stream::Stream;
-use crate::tls::{self, TlsFiles};
 
 /// How a server of volumes is reached.
 #[derive(Debug, Clone)]
@@ -101,7 +97,7 @@ pub(super) struct Doors {
 impl Doors {
     /// Opens what `options` name. Clients that connect wait.
     pub(super) fn open(options: &NbdOptions) -> Result<Doors, ServeError> {
-        let tls = options.tls.as_ref().map(tls::server_config).transpose()?;
+        let tls = options.tls.as_ref().map(TlsFiles::server_config).transpose()?;
         let tls_rule = match (&tls, options.tls_demand) {
             (None, _) => TlsRule::Off,
             (Some(_), TlsDemand::Required) => TlsRule::Required,
@@ -117,15 +113,16 @@ impl Doors {
                 Vec::new()
             }
             Listen::Sockets { .. } => {
-                let inherited = listener::inherited()?;
+                let inherited = Listener::inherited()?;
                 if inherited.is_empty() { open_sockets(options)? } else { inherited }
             }
         };
         let mut ports = NbdPorts::default();
         for listener in &listeners {
-            let (tcp, unix) = listener.place();
-            ports.tcp.extend(tcp);
-            ports.unix = unix.map(PathBuf::from).or(ports.unix.take());
+            match listener.address()? {
+                Address::Tcp(address) => ports.tcp.push(address),
+                Address::Unix(path) => ports.unix = Some(path.to_owned()),
+            }
         }
         let control = match &options.control {
             Some(path) => Some(Listener::unix(path, 0o600)?),
@@ -141,7 +138,7 @@ impl Doors {
     }
 }
 
-fn open_sockets(options: &NbdOptions) -> Result<Vec<Listener>, ConfigError> {
+fn open_sockets(options: &NbdOptions) -> Result<Vec<Listener>, SettingError> {
     let Listen::Sockets { port, bind, unix, unix_mode } = &options.listen else {
         return Ok(Vec::new());
     };
@@ -150,8 +147,10 @@ fn open_sockets(options: &NbdOptions) -> Result<Vec<Listener>, ConfigError> {
         let mut port = port;
         for address in bind {
             let listener = Listener::tcp(address, port, &|found| demand_known(found, options))?;
-            // All addresses share the port that the first one got.
-            port = listener.place().0.map_or(port, |place| place.port());
+            if let Address::Tcp(local) = listener.address()? {
+                // All addresses share the port that the first one got.
+                port = local.port();
+            }
             listeners.push(listener);
         }
     }
@@ -160,13 +159,13 @@ fn open_sockets(options: &NbdOptions) -> Result<Vec<Listener>, ConfigError> {
     }
     if listeners.is_empty() {
         let detail = "there is nothing to listen on; give --unix PATH or --port N".to_owned();
-        return Err(ConfigError::new("volume serve", "port", detail));
+        return Err(SettingError::new("port", detail));
     }
     Ok(listeners)
 }
 
 /// Refuses an address that other machines reach while anyone may write to the volumes.
-fn demand_known(address: SocketAddr, options: &NbdOptions) -> Result<(), ConfigError> {
+fn demand_known(address: SocketAddr, options: &NbdOptions) -> Result<(), SettingError> {
     let shows_certificate = options.tls_demand == TlsDemand::Required
         && options.tls.as_ref().is_some_and(|files| files.client_authority.is_some());
     if address.ip().is_loopback() || shows_certificate || options.access == Access::Everyone {
@@ -177,7 +176,7 @@ fn demand_known(address: SocketAddr, options: &NbdOptions) -> Result<(), ConfigE
          volumes; give --tls-cert, --tls-key and --tls-client-ca, or bind 127.0.0.1, or say \
          --allow-everyone if a firewall keeps strangers out"
     );
-    Err(ConfigError::new("volume serve", "bind", detail))
+    Err(SettingError::new("bind", detail))
 }
 
 /// The client whose socket is the standard input.

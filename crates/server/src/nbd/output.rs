@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 
 use bytes::Bytes;
-
-use crate::stream::Stream;
+use entresol_net::Stream;
 
 /// Bytes that a client is owed. Small pieces are gathered, large ones are kept as they came.
 #[derive(Debug, Default)]

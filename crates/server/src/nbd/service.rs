@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use entresol_device::{Attended, KeepAlive};
+use entresol_net::{Listener, Stream};
 use entresol_volume::{Completion, Moment, Volumes};
 use entresol_wire::nbd::{Availability, TlsRule};
 use mio::unix::SourceFd;
@@ -29,8 +30,6 @@ use super::doors::{Doors, NbdOptions, NbdPorts};
 use super::figures::Figures;
 use super::pending::{Asker, Pending};
 use crate::error::ServeError;
-use crate::listener::Listener;
-use crate::stream::Stream;
 use crate::worker::report;
 
 /// A server of volumes, its sockets open. Clients that connect wait until it serves.

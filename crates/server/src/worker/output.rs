@@ -159,13 +159,13 @@ fn write(connection: &mut Connection, now: Timestamp) -> usize {
 mod tests {
     use std::rc::Rc;
 
+    use entresol_net::Stream;
     use entresol_wire::resp::Limits;
     use mio::net::UnixStream;
 
     use super::*;
     use crate::client::{Client, Clients};
     use crate::slot_token::SlotToken;
-    use crate::stream::Stream;
 
     /// Where the socket was full to the byte with what the peer had not read, the time for the next
     /// reply had begun with the one before.

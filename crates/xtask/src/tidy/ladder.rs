@@ -14,6 +14,7 @@ struct Rung {
 const RUNGS: &[Rung] = &[
     Rung { name: "entresol-planted", uses: &[], tests_use: &[] },
     Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
+    Rung { name: "entresol-net", uses: &["entresol-device"], tests_use: &[] },
     Rung { name: "entresol-wire", uses: &[], tests_use: &[] },
     Rung { name: "entresol-workload", uses: &[], tests_use: &[] },
     Rung {
@@ -51,7 +52,13 @@ const RUNGS: &[Rung] = &[
     },
     Rung {
         name: "entresol-volume",
-        uses: &["entresol-device", "entresol-flash", "entresol-planted", "entresol-wire"],
+        uses: &[
+            "entresol-device",
+            "entresol-flash",
+            "entresol-net",
+            "entresol-planted",
+            "entresol-wire",
+        ],
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
@@ -60,6 +67,7 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-flash",
             "entresol-host",
+            "entresol-net",
             "entresol-tier",
             "entresol-volume",
             "entresol-wire",

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use entresol_net::Listener;
 use entresol_volume::VolumeId;
 use entresol_wire::nbd::ReplyTo;
 use mio::Token;
 use serde_json::json;
 
 use super::{ADMINISTRATORS_MAX, FIRST_ADMINISTRATOR, Service};
-use crate::listener::Listener;
 use crate::nbd::control::{self, Administrator, Begun, Stand};
 use crate::nbd::pending::{Asked, Asker, Waiting};
 use crate::worker::report;

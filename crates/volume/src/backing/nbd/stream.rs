@@ -6,12 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use entresol_net::PolledSocket;
 use mio::event::Source;
 use mio::{Registry, Token};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
-
-use crate::polled::PolledSocket;
 
 /// A connected socket.
 pub(super) trait Socket: Read + Write + Send {

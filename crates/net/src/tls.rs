@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::config::ConfigError;
+use crate::error::SettingError;
 
 /// The files that TLS is made of, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl TlsFiles {
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
         client_authority: Option<PathBuf>,
-    ) -> Result<Option<TlsFiles>, ConfigError> {
+    ) -> Result<Option<TlsFiles>, SettingError> {
         let alone = |missing: &str, given: &str| {
             let detail = format!("expected a file, found none; `{given}` is given and needs it");
             Err(wrong(missing, detail))
@@ -47,49 +47,53 @@ impl TlsFiles {
             (None, None) => Ok(None),
         }
     }
+
+    /// How a server's connections speak TLS, from these files.
+    ///
+    /// # Errors
+    /// A file cannot be read or does not hold what it should.
+    pub fn server_config(&self) -> Result<Arc<ServerConfig>, SettingError> {
+        let TlsFiles { certificate, key, client_authority } = self;
+        let chain = certificates("tls-cert", certificate)?;
+        let key = private_key(key)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong("tls-cert", error.to_string()))?;
+        let builder = match client_authority {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for authority in certificates("tls-client-ca", path)? {
+                    roots
+                        .add(authority)
+                        .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(
+                    Arc::new(roots),
+                    Arc::clone(&provider),
+                )
+                .build()
+                .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        provider.key_provider.load_private_key(key.clone_key()).map_err(|error| {
+            let shown = self.key.display();
+            wrong("tls-key", format!("the key in {shown} cannot be used: {error}; {KEYS_TAKEN}"))
+        })?;
+        let config = builder.with_single_cert(chain, key).map_err(|error| {
+            wrong("tls-cert", format!("certificate and key do not go together: {error}"))
+        })?;
+        Ok(Arc::new(config))
+    }
 }
 
 /// Which private keys the TLS of servers and clients works with.
 const KEYS_TAKEN: &str =
     "expected RSA of 2048, 3072 or 4096 bits, ECDSA on P-256 or P-384, or Ed25519";
 
-/// How connections speak TLS, from `files`.
-///
-/// # Errors
-/// A file cannot be read or does not hold what it should.
-pub(crate) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ConfigError> {
-    let TlsFiles { certificate, key, client_authority } = files;
-    let chain = certificates("tls-cert", certificate)?;
-    let key = private_key(key)?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong("tls-cert", error.to_string()))?;
-    let builder = match client_authority {
-        None => builder.with_no_client_auth(),
-        Some(path) => {
-            let mut roots = RootCertStore::empty();
-            for authority in certificates("tls-client-ca", path)? {
-                roots.add(authority).map_err(|error| wrong("tls-client-ca", error.to_string()))?;
-            }
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                    .build()
-                    .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
-            builder.with_client_cert_verifier(verifier)
-        }
-    };
-    provider.key_provider.load_private_key(key.clone_key()).map_err(|error| {
-        let shown = files.key.display();
-        wrong("tls-key", format!("the key in {shown} cannot be used: {error}; {KEYS_TAKEN}"))
-    })?;
-    let config = builder.with_single_cert(chain, key).map_err(|error| {
-        wrong("tls-cert", format!("certificate and key do not go together: {error}"))
-    })?;
-    Ok(Arc::new(config))
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SettingError> {
     let shown = path.display();
     PrivateKeyDer::from_pem_file(path).map_err(|error| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -104,7 +108,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
     })
 }
 
-fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingError> {
     let shown = path.display();
     let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
         .map_err(|error| wrong(key, format!("{shown} cannot be read: {error}")))?
@@ -116,8 +120,8 @@ fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-fn wrong(key: &str, detail: String) -> ConfigError {
-    ConfigError::new("configuration", key, detail)
+fn wrong(key: &str, detail: String) -> SettingError {
+    SettingError::new(key, detail)
 }
 
 #[cfg(test)]

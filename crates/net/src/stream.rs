@@ -6,22 +6,24 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use entresol_device::KeepAlive;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Registry, Token};
 use rustls::{ServerConfig, ServerConnection};
 
-use entresol_device::KeepAlive;
-use entresol_volume::polled::PolledSocket;
+use crate::polled::PolledSocket;
 
 /// Where a client connects from and to.
 #[derive(Debug, Clone)]
-pub(crate) struct Addresses {
-    pub(crate) remote: String,
-    pub(crate) local: String,
+pub struct Addresses {
+    /// The peer's end.
+    pub remote: String,
+    /// Our end.
+    pub local: String,
 }
 
 /// A client's byte stream.
-pub(crate) struct Stream {
+pub struct Stream {
     transport: Transport,
     tls: Option<Box<ServerConnection>>,
     addresses: Addresses,
@@ -41,7 +43,7 @@ enum Transport {
 
 impl Stream {
     /// A TCP stream, with TLS if `tls` says how.
-    pub(crate) fn tcp(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
+    pub fn tcp(stream: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
         stream.set_nodelay(true)?;
         let addresses = Addresses {
             remote: stream.peer_addr()?.to_string(),
@@ -61,7 +63,7 @@ impl Stream {
     }
 
     /// Has the system find out whether the peer is still there, where it is a machine away.
-    pub(crate) fn keep_alive(&self, how: KeepAlive) {
+    pub fn keep_alive(&self, how: KeepAlive) {
         if let Transport::Tcp(socket) = &self.transport {
             // One that does not take it serves its client all the same.
             let _ = how.apply(socket.socket().as_fd());
@@ -69,7 +71,7 @@ impl Stream {
     }
 
     /// A stream of the Unix socket at `path`.
-    pub(crate) fn unix(stream: UnixStream, path: &str) -> Stream {
+    pub fn unix(stream: UnixStream, path: &str) -> Stream {
         let address = format!("{path}:0");
         let addresses = Addresses { remote: address.clone(), local: address };
         let transport = Transport::Unix(PolledSocket::new(stream));
@@ -80,11 +82,7 @@ impl Stream {
     ///
     /// # Errors
     /// What came is no TLS.
-    pub(crate) fn start_tls(
-        &mut self,
-        config: &Arc<ServerConfig>,
-        mut early: &[u8],
-    ) -> io::Result<()> {
+    pub fn start_tls(&mut self, config: &Arc<ServerConfig>, mut early: &[u8]) -> io::Result<()> {
         let mut tls =
             Box::new(ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?);
         tls.set_buffer_limit(Some(TLS_BYTES_MAX));
@@ -98,12 +96,12 @@ impl Stream {
     }
 
     /// Where it connects from and to.
-    pub(crate) fn addresses(&self) -> &Addresses {
+    pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
     /// Reads into `buffer`; 0 means that the peer will send no more.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.transport.read(buffer);
         };
@@ -130,7 +128,7 @@ impl Stream {
     }
 
     /// Writes from `bytes`; how many were taken. TLS may hold some of them back.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.transport.write(bytes);
         };
@@ -149,7 +147,7 @@ impl Stream {
     }
 
     /// Writes from `slices`; how many bytes were taken.
-    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.tls.is_none() {
             return self.transport.write_vectored(slices);
         }
@@ -158,7 +156,7 @@ impl Stream {
     }
 
     /// Writes what TLS holds back; `WouldBlock` while there is more.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => push(tls, &mut self.transport, &mut self.sent_bytes),
             None => Ok(()),
@@ -166,27 +164,27 @@ impl Stream {
     }
 
     /// Whether bytes that were taken are not with the socket yet.
-    pub(crate) fn holds_output(&self) -> bool {
+    pub fn holds_output(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// At most so many bytes are held back.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         if self.holds_output() { self.given_bytes } else { 0 }
     }
 
     /// Bytes that TLS gave to the socket since the start; 0 without TLS.
-    pub(crate) fn sent_bytes(&self) -> u64 {
+    pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
     /// Whether a short read may leave bytes behind that the event loop does not know of.
-    pub(crate) fn holds_back(&self) -> bool {
+    pub fn holds_back(&self) -> bool {
         self.tls.is_some()
     }
 
     /// Says goodbye, as far as the peer listens.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             // The peer may be gone, or take no more.
@@ -195,7 +193,7 @@ impl Stream {
     }
 
     /// Enters the stream into an event loop under `token`.
-    pub(crate) fn register(&mut self, registry: &Arc<Registry>, token: Token) -> io::Result<()> {
+    pub fn register(&mut self, registry: &Arc<Registry>, token: Token) -> io::Result<()> {
         match &mut self.transport {
             Transport::Tcp(socket) => socket.register(registry, token),
             Transport::Unix(socket) => socket.register(registry, token),
@@ -203,7 +201,7 @@ impl Stream {
     }
 
     /// Takes the stream out of its event loop.
-    pub(crate) fn deregister(&mut self) -> io::Result<()> {
+    pub fn deregister(&mut self) -> io::Result<()> {
         match &mut self.transport {
             Transport::Tcp(socket) => socket.deregister(),
             Transport::Unix(socket) => socket.deregister(),
