@@ -2,14 +2,18 @@
 //! the watch over devices that do not answer.
 //!
 //! The engine starts no thread and reads no clock; server, libraries and commands take both from
-//! here. What a process says of failures, and to whom, is its own.
+//! here. What a process says of failures, and to whom, is its own; servers `report` it.
 
 mod clock;
 mod figures;
+mod process;
+mod report;
 mod stall_watch;
 mod upkeep;
 
 pub use clock::{ForeignClock, now};
 pub use figures::FIGURES_WAIT;
+pub use process::{ProcessFigures, allow_open_files, is_ignored, open_files};
+pub use report::report;
 pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};
 pub use upkeep::{Background, Upkeep, keep};

@@ -15,6 +15,10 @@ use crate::lock::lock;
 use crate::slot_token::SlotToken;
 use crate::users::User;
 
+/// Files that a server has open beside its clients' sockets: devices, event queues, visitors of the
+/// HTTP interface.
+const OTHER_FILES: u64 = 512;
+
 /// A client, as the thread that serves it knows it.
 pub(crate) struct Client {
     /// What other threads may know.
@@ -308,5 +312,31 @@ impl Clients {
     /// All clients, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<Facts>> {
         lock(&self.all).values().cloned().collect()
+    }
+}
+
+/// How many of `clients` can be connected where so many files may be open.
+pub(crate) fn clients_within(files: u64, clients: usize) -> usize {
+    let room = files - OTHER_FILES.min(files / 2);
+    clients.min(usize::try_from(room).unwrap_or(usize::MAX)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clients_within;
+
+    #[test]
+    fn clients_leave_files_for_what_else_a_server_opens() {
+        for (files, clients, expected) in [
+            (u64::MAX, 10_000, 10_000),
+            (10_512, 10_000, 10_000),
+            (10_511, 10_000, 9_999),
+            (1024, 10_000, 512),
+            (64, 10_000, 32),
+            (64, 20, 20),
+            (0, 20, 1),
+        ] {
+            assert_eq!(clients_within(files, clients), expected, "{files} {clients}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, MadeFiles, Progress,
     Selection, boot_identity, machine_memory_bytes, on_all_processors,
 };
+use entresol_host::report;
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, Error, OpenMode, Reclaim, SCRATCH_BYTES,
     StoreOptions, Tiered, TieredOptions, Timestamp, WriteMode,
@@ -15,7 +16,6 @@ use entresol_tier::{
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
-use crate::report::report;
 use crate::shared::random_seed;
 use crate::stale_buffers::{leftover_buffers, said_of};
 

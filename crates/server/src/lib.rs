@@ -27,8 +27,6 @@ mod monitors;
 mod nbd;
 mod operations;
 mod pause;
-mod process;
-mod report;
 mod server;
 mod shared;
 mod slot_token;
@@ -46,7 +44,6 @@ pub use nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper,
     TlsDemand, TlsFiles, metrics as volume_metrics,
 };
-pub use process::{allow_open_files, is_ignored};
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;
 pub use stale_buffers::{LeftoverBuffers, leftover_buffers};

@@ -10,20 +10,19 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_host::{Upkeep, keep, now};
+use entresol_host::{Upkeep, allow_open_files, is_ignored, keep, now, report};
 use entresol_net::{Admin, Listener, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::client::clients_within;
 use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listen;
 use crate::lock::lock;
-use crate::process::{allow_open_files, clients_within, is_ignored};
-use crate::report::report;
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
 use crate::users::{Users, verify};
 use crate::watch::watch;

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use entresol_device::PendingIo;
-use entresol_host::{LOOK_INTERVAL, Losses, STOP_INTERVAL};
-pub(crate) use entresol_host::{STALLED, Stalls};
+use entresol_host::{LOOK_INTERVAL, Losses, STOP_INTERVAL, Stalls, report};
 
 use crate::error::ServeError;
-use crate::report::report;
 use crate::shared::Shared;
 
 /// Looks at the device until the server stops.

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use entresol_device::Attended;
-use entresol_host::now;
+use entresol_host::{now, report};
 use entresol_net::{Listener, Stream};
 use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
@@ -39,7 +39,6 @@ use crate::engine_session::EngineSession;
 use crate::lock::lock;
 use crate::meter::Batch;
 use crate::pause::Pause;
-pub(crate) use crate::report::report;
 use crate::shared::{Item, Shared, Tray};
 use crate::slot_token::{GENERATION_MASK, PLACES_MAX, SlotToken};
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use entresol_device::Force;
+use entresol_host::allow_open_files;
 use entresol_server::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
-    allow_open_files,
 };
 use entresol_volume::Volumes;
 use signal_hook::iterator::Signals;

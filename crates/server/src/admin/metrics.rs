@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
+use entresol_host::ProcessFigures;
 use entresol_tier::Statistics;
 
 use crate::command::spec::{READONLY, WRITE};
@@ -10,7 +11,6 @@ use crate::command::spec::{READONLY, WRITE};
 use crate::command::table::SPECS;
 use crate::figures;
 use crate::meter::{Latency, Measured};
-use crate::process::ProcessFigures;
 use crate::server::memory_cap;
 use crate::shared::Shared;
 

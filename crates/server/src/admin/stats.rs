@@ -3,13 +3,13 @@
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
+use entresol_host::ProcessFigures;
 use entresol_tier::Distribution;
 
 use super::metrics::by_kind;
 use crate::command::table::SPECS;
 use crate::figures;
 use crate::meter::Latency;
-use crate::process::ProcessFigures;
 use crate::server::memory_cap;
 use crate::shared::Shared;
 

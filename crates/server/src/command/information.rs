@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
+use entresol_host::ProcessFigures;
 use entresol_tier::Statistics;
 
 use super::arguments::shown;
@@ -12,7 +13,6 @@ use super::table::SPECS;
 use crate::failure::Failure;
 use crate::lock::lock;
 use crate::meter::{Counted, Measured};
-use crate::process::ProcessFigures;
 use crate::shared::Shared;
 
 /// What the sections are written from.

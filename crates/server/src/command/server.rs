@@ -3,17 +3,19 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
+use entresol_host::open_files;
+
 use super::arguments::{integer, is, shown};
 use super::pattern;
 use super::plan::Local;
 use super::plan::{Plan, Steps};
 use super::request::Request;
 use super::table::SPECS;
+use crate::client::clients_within;
 use crate::config::{Change, Config, KEYS, parse_duration};
 use crate::failure::Failure;
 use crate::lock::lock;
 use crate::meter::Counted;
-use crate::process::{clients_within, open_files};
 use crate::shared::Saver;
 
 type Outcome = Result<(), Failure>;

@@ -15,6 +15,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use entresol_host::report;
 use entresol_net::Stream;
 use entresol_volume::{Moment, Request as VolumeRequest, Run, VolumeId, Volumes};
 use entresol_wire::nbd::{
@@ -419,7 +420,7 @@ impl Connection {
     fn give_up(&mut self, error: &Error, turn: &mut Turn<'_>) {
         turn.figures.protocol_errors += 1;
         let remote = &self.stream.addresses().remote;
-        crate::worker::report(&format!("client {remote} is dropped: {error}"));
+        report(&format!("client {remote} is dropped: {error}"));
         self.phase = Phase::Closing;
         self.readable = false;
     }

@@ -11,17 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use entresol_device::PendingIo;
+use entresol_host::{LOOK_INTERVAL, STALLED, STOP_INTERVAL, Stalls, report};
 use entresol_volume::{Devices, Error, ErrorKind, Unanswered};
 use serde_json::{Value, json};
 
 use super::board::Board;
 use super::control;
-use crate::watch::{STALLED, Stalls};
-use crate::worker::report;
 
-/// How often the devices are looked at, and how often whether the server stops.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// How long an administrator has for a line, and to take the answer.
 const LINE_WAIT: Duration = Duration::from_millis(500);
 /// Longest line of an administrator.

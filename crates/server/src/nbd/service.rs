@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use entresol_device::{Attended, KeepAlive};
+use entresol_host::report;
 use entresol_net::{Listener, Stream};
 use entresol_volume::{Completion, Moment, Volumes};
 use entresol_wire::nbd::{Availability, TlsRule};
@@ -30,7 +31,6 @@ use super::doors::{Doors, NbdOptions, NbdPorts};
 use super::figures::Figures;
 use super::pending::{Asker, Pending};
 use crate::error::ServeError;
-use crate::worker::report;
 
 /// A server of volumes, its sockets open. Clients that connect wait until it serves.
 pub struct NbdServer {

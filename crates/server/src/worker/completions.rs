@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use entresol_host::report;
 use entresol_tier::{Error, Outcome, Timestamp};
 use entresol_wire::resp::Reply;
 
@@ -13,7 +14,6 @@ use crate::connection::{Action, Connection, KEPT_BYTES_MAX, Slot};
 use crate::engine_session::TASK_TOKEN;
 use crate::failure::Failure;
 use crate::operations::{OperationId, TaskId};
-use crate::report::report;
 use crate::slot_token::SlotToken;
 use crate::slow;
 

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use entresol_host::report;
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
 
 use super::claim::Claimed;
@@ -20,7 +21,6 @@ use crate::command::transactions::queue;
 use crate::connection::Reach;
 use crate::failure::Failure;
 use crate::pause::Pause;
-use crate::report::report;
 use crate::shared::Shared;
 use crate::slot_token::SlotToken;
 

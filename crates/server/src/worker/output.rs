@@ -3,12 +3,12 @@
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
+use entresol_host::report;
 use entresol_tier::Timestamp;
 
 use super::Worker;
 use crate::client_memory::Taken;
 use crate::connection::{Connection, KEPT_BYTES_MAX};
-use crate::report::report;
 
 /// Replies of one connection that are written before those of others are put together.
 const MANY_BYTES: usize = 8 << 10;

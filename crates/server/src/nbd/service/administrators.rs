@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use entresol_host::report;
 use entresol_net::Listener;
 use entresol_volume::VolumeId;
 use entresol_wire::nbd::ReplyTo;
@@ -11,7 +12,6 @@ use serde_json::json;
 use super::{ADMINISTRATORS_MAX, FIRST_ADMINISTRATOR, Service};
 use crate::nbd::control::{self, Administrator, Begun, Stand};
 use crate::nbd::pending::{Asked, Asker, Waiting};
-use crate::worker::report;
 
 impl Service<'_> {
     /// Takes the administrators that wait, some at a time: one who comes again and again must not
