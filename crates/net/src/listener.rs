@@ -47,17 +47,27 @@ enum Owner {
 }
 
 impl Listener {
-    /// Listens on a TCP address without TLS of its own, if `demand` finds nothing against it.
+    /// Listens on TCP addresses without TLS of its own, if `demand` finds nothing against them.
+    /// For port 0 all share the free one that the first of them gets.
     ///
     /// # Errors
-    /// The address cannot be listened on, or what `demand` says.
+    /// An address cannot be listened on, or what `demand` says.
     pub fn tcp(
-        address: &str,
+        addresses: &[String],
         port: u16,
         demand: &dyn Fn(SocketAddr) -> Result<(), SettingError>,
-    ) -> Result<Listener, SettingError> {
-        let listener = open_tcp(address, port, demand)?;
-        Ok(Listener { socket: Socket::Tcp(listener, None) })
+    ) -> Result<Vec<Listener>, SettingError> {
+        let mut port = port;
+        let mut listeners = Vec::new();
+        for address in addresses {
+            let listener = open_tcp(address, port, demand)?;
+            let listener = Listener { socket: Socket::Tcp(listener, None) };
+            if let Address::Tcp(local) = listener.address()? {
+                port = local.port();
+            }
+            listeners.push(listener);
+        }
+        Ok(listeners)
     }
 
     /// Listens on a Unix socket, whose path is made with `mode`.

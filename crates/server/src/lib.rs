@@ -1,7 +1,7 @@
-//! The daemon: sockets, threads, configuration, and the HTTP interface.
+//! The server of RESP: threads, configuration, users, commands and the HTTP interface.
 //!
 //! [`serve`] runs a server until it is asked to stop; [`Server::start`] runs one inside a program.
-//! Clients speak RESP. Each worker thread runs one event loop over its clients' sockets and its own
+//! Each worker thread runs one event loop over its clients' sockets and its own
 //! queue of flash reads; commands only decide what to do, the worker does it.
 //!
 //! `config` has the keys, `users` who may do what, `worker` the event loop, `command` the commands,
@@ -24,7 +24,6 @@ mod lock;
 mod meter;
 mod modification;
 mod monitors;
-mod nbd;
 mod operations;
 mod pause;
 mod server;
@@ -40,10 +39,6 @@ mod worker;
 pub use command::reference as command_reference;
 pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
 pub use error::ServeError;
-pub use nbd::{
-    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, RESIDENCY_CONTEXT, Stopper,
-    TlsDemand, TlsFiles, metrics as volume_metrics,
-};
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;
 pub use stale_buffers::{LeftoverBuffers, leftover_buffers};

@@ -21,45 +21,35 @@ pub(crate) fn open(
     users: &Users,
     tls: Option<&Arc<ServerConfig>>,
 ) -> Result<(Vec<Listener>, Ports), ConfigError> {
-    let mut ports = Ports::default();
-    let mut listeners = take_inherited(users, &mut ports)?;
-    if let Some(port) = config.port().filter(|_| ports.resp.is_empty()) {
-        let mut port = port;
-        for address in config.bind() {
-            let listener = Listener::tcp(&address, port, &|found| demand_passwords(found, users))?;
-            if let Address::Tcp(local) = listener.address()? {
-                // All addresses share the port that the first one got.
-                port = local.port();
-                ports.resp.push(local);
-            }
-            listeners.push(listener);
-        }
+    let demand = |found| demand_passwords(found, users);
+    let mut listeners = Listener::inherited()?;
+    let inherited = reached(&listeners)?;
+    inherited.resp.iter().try_for_each(|address| demand(*address))?;
+    if let Some(port) = config.port().filter(|_| inherited.resp.is_empty()) {
+        listeners.extend(Listener::tcp(&config.bind(), port, &demand)?);
     }
-    if let Some(path) = config.unix().filter(|_| ports.unix.is_none()) {
+    if let Some(path) = config.unix().filter(|_| inherited.unix.is_none()) {
         listeners.push(Listener::unix(&path, config.unix_mode())?);
-        ports.unix = Some(path);
     }
     if listeners.is_empty() {
         let detail = "there is nothing to listen on; give `port` or `unix`".to_owned();
         return Err(ConfigError::new("configuration", "port", detail));
     }
     listeners.iter_mut().for_each(|listener| listener.secure(tls));
+    let ports = reached(&listeners)?;
     Ok((listeners, ports))
 }
 
-/// Takes over the sockets that the service manager opened, if this process was given any.
-fn take_inherited(users: &Users, ports: &mut Ports) -> Result<Vec<Listener>, SettingError> {
-    let listeners = Listener::inherited()?;
-    for listener in &listeners {
+/// Where clients reach `listeners`.
+fn reached(listeners: &[Listener]) -> Result<Ports, SettingError> {
+    let mut ports = Ports::default();
+    for listener in listeners {
         match listener.address()? {
-            Address::Tcp(address) => {
-                demand_passwords(address, users)?;
-                ports.resp.push(address);
-            }
+            Address::Tcp(address) => ports.resp.push(address),
             Address::Unix(path) => ports.unix = Some(path.to_owned()),
         }
     }
-    Ok(listeners)
+    Ok(ports)
 }
 
 /// Refuses an address that other machines reach while someone gets in without a password.

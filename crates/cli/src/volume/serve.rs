@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use entresol_device::Force;
 use entresol_host::allow_open_files;
-use entresol_server::{
+use entresol_nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
 };
 use entresol_volume::Volumes;

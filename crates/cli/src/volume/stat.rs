@@ -46,7 +46,7 @@ pub(crate) fn run(args: &StatArgs) -> Outcome<()> {
     if args.json {
         println!("{figures}");
     } else if args.prometheus {
-        print!("{}", entresol_server::volume_metrics(&figures));
+        print!("{}", entresol_nbd::metrics(&figures));
     } else {
         print(&figures);
     }

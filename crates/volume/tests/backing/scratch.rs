@@ -11,7 +11,7 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     pub(crate) fn new(name: &str) -> Scratch {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let unique = format!("entresol-backing-{name}-{}-{count}", std::process::id());
+        let unique = format!("entresol-test-{name}-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(unique);
         std::fs::create_dir_all(&path).unwrap();
         Scratch(path)

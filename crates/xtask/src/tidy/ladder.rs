@@ -62,17 +62,26 @@ const RUNGS: &[Rung] = &[
         tests_use: &["entresol-sim", "entresol-workload"],
     },
     Rung {
-        name: "entresol-server",
+        name: "entresol-nbd",
         uses: &[
             "entresol-device",
-            "entresol-flash",
             "entresol-host",
             "entresol-net",
-            "entresol-tier",
             "entresol-volume",
             "entresol-wire",
         ],
-        tests_use: &["entresol-sim", "entresol-workload"],
+        tests_use: &["entresol-workload"],
+    },
+    Rung {
+        name: "entresol-server",
+        uses: &[
+            "entresol-device",
+            "entresol-host",
+            "entresol-net",
+            "entresol-tier",
+            "entresol-wire",
+        ],
+        tests_use: &[],
     },
     Rung {
         name: "entresol-certify",
@@ -87,6 +96,7 @@ const RUNGS: &[Rung] = &[
             "entresol-flash",
             "entresol-heap",
             "entresol-host",
+            "entresol-nbd",
             "entresol-tier",
             "entresol-server",
             "entresol-volume",

@@ -11,12 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use entresol_device::PendingIo;
-use entresol_host::{LOOK_INTERVAL, STALLED, STOP_INTERVAL, Stalls, report};
-use entresol_volume::{Devices, Error, ErrorKind, Unanswered};
+use entresol_host::{LOOK_INTERVAL, STOP_INTERVAL, Stalls, report};
+use entresol_volume::{Devices, Error, ErrorKind};
 use serde_json::{Value, json};
 
-use super::board::Board;
-use super::control;
+use crate::control;
+use crate::published::Published;
+use crate::unanswered;
 
 /// How long an administrator has for a line, and to take the answer.
 const LINE_WAIT: Duration = Duration::from_millis(500);
@@ -24,41 +25,41 @@ const LINE_WAIT: Duration = Duration::from_millis(500);
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// Watches the devices of volumes.
-pub(super) struct Deputy {
+pub(crate) struct StallWatch {
     devices: Arc<Devices>,
     /// The socket of administrators, which the event loop takes them from as long as it can.
     control: Option<UnixListener>,
 }
 
-impl Deputy {
-    pub(super) fn new(devices: Arc<Devices>, control: Option<UnixListener>) -> Deputy {
-        Deputy { devices, control }
+impl StallWatch {
+    pub(crate) fn new(devices: Arc<Devices>, control: Option<UnixListener>) -> StallWatch {
+        StallWatch { devices, control }
     }
 
     /// Watches until the event loop has ended.
-    pub(super) fn watch(&self, board: &Board) {
+    pub(crate) fn watch(&self, published: &Published) {
         let mut stalls = Stalls::default();
         let mut looked: Option<Instant> = None;
-        while !board.is_closed() {
+        while !published.is_closed() {
             if looked.is_none_or(|at| at.elapsed() >= LOOK_INTERVAL) {
                 looked = Some(Instant::now());
                 let found = self.devices.unanswered();
-                let named: Vec<PendingIo> = found.iter().map(named).collect();
+                let named: Vec<PendingIo> = found.iter().map(unanswered::named).collect();
                 stalls.look(&named).iter().for_each(|said| report(said));
-                board.note(found);
+                published.note(found);
             }
-            if board.is_stale() {
-                self.hear(board);
+            if published.is_stale() {
+                self.hear(published);
             }
             std::thread::park_timeout(STOP_INTERVAL);
         }
     }
 
     /// Answers one line of an administrator who waits.
-    fn hear(&self, board: &Board) {
+    fn hear(&self, published: &Published) {
         let Some(Ok((stream, _))) = self.control.as_ref().map(UnixListener::accept) else { return };
         // One who breaks off gets no answer; there is nothing else to do about it.
-        let _ = converse(stream, board);
+        let _ = converse(stream, published);
     }
 }
 
@@ -66,24 +67,24 @@ impl Deputy {
 /// is dropped.
 #[derive(Debug)]
 pub struct DeviceWatch {
-    board: Arc<Board>,
+    published: Arc<Published>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl DeviceWatch {
     /// Begins. Where no thread can be had, nobody is told of anything.
     pub fn begin(devices: Arc<Devices>) -> DeviceWatch {
-        let board = Arc::new(Board::default());
-        let watched = Arc::clone(&board);
-        let watch = move || Deputy::new(devices, None).watch(&watched);
+        let published = Arc::new(Published::default());
+        let watched = Arc::clone(&published);
+        let watch = move || StallWatch::new(devices, None).watch(&watched);
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(watch).ok();
-        DeviceWatch { board, thread }
+        DeviceWatch { published, thread }
     }
 }
 
 impl Drop for DeviceWatch {
     fn drop(&mut self) {
-        self.board.close();
+        self.published.close();
         if let Some(thread) = self.thread.take() {
             // It can only have panicked, which was told where it did.
             let _panicked = thread.join();
@@ -91,7 +92,7 @@ impl Drop for DeviceWatch {
     }
 }
 
-fn converse(stream: UnixStream, board: &Board) -> std::io::Result<()> {
+fn converse(stream: UnixStream, published: &Published) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LINE_WAIT))?;
     stream.set_write_timeout(Some(LINE_WAIT))?;
@@ -99,12 +100,12 @@ fn converse(stream: UnixStream, board: &Board) -> std::io::Result<()> {
     BufReader::new((&stream).take(LINE_BYTES_MAX)).read_line(&mut line)?;
     let asked: Value = serde_json::from_str(&line).unwrap_or_default();
     let answer = if asked["command"] == "stat" {
-        let mut report = board.report();
+        let mut report = published.report();
         report["ok"] = json!(true);
         report
     } else {
-        let found = board.unanswered();
-        let waits = found.iter().max_by_key(|one| one.pending.age).map(named);
+        let found = published.unanswered();
+        let waits = found.iter().max_by_key(|one| one.pending.age).map(unanswered::named);
         let which = waits.map_or("a device".to_owned(), |pending| {
             format!("{}, {} s by now", pending.device, pending.age.as_secs())
         });
@@ -112,35 +113,4 @@ fn converse(stream: UnixStream, board: &Board) -> std::io::Result<()> {
         control::failure(&Error::new(ErrorKind::Unavailable, detail))
     };
     (&stream).write_all(format!("{answer}\n").as_bytes())
-}
-
-/// A device under the name that people know it by.
-fn named(one: &Unanswered) -> PendingIo {
-    let PendingIo { device, age } = &one.pending;
-    let role = match &one.volume {
-        Some(volume) => format!("backing of volume {volume}"),
-        None => "the cache".to_owned(),
-    };
-    PendingIo { device: format!("{device} ({role})"), age: *age }
-}
-
-/// Writes into figures for how long each device has not answered.
-pub(super) fn complete(report: &mut Value, found: &[Unanswered]) {
-    let seconds = |volume: Option<&str>| {
-        let ages = found.iter().filter(|one| one.volume.as_deref() == volume);
-        ages.map(|one| one.pending.age.as_secs()).max().unwrap_or(0)
-    };
-    if let Some(cache) = report.get_mut("cache").and_then(Value::as_object_mut) {
-        cache.insert("oldest_pending_io_seconds".to_owned(), json!(seconds(None)));
-    }
-    for volume in report.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
-        let age = volume["name"].as_str().map_or(0, |name| seconds(Some(name)));
-        volume["oldest_pending_io_seconds"] = json!(age);
-    }
-}
-
-/// The oldest of those that count as stalled.
-pub(super) fn stalled(found: &[Unanswered]) -> Option<PendingIo> {
-    let stalled = found.iter().filter(|one| one.pending.age >= STALLED);
-    stalled.max_by_key(|one| one.pending.age).map(named)
 }

@@ -12,7 +12,7 @@ use entresol_wire::nbd::{BlockSizes, Export, ExportFlags, TlsRule};
 use mio::net::{TcpStream, UnixStream};
 use rustls::ServerConfig;
 
-use crate::error::ServeError;
+use crate::error::NbdError;
 
 /// How a server of volumes is reached.
 #[derive(Debug, Clone)]
@@ -84,19 +84,19 @@ pub struct NbdPorts {
 }
 
 /// Everything that was opened.
-pub(super) struct Doors {
-    pub(super) listeners: Vec<Listener>,
-    pub(super) only_client: Option<Stream>,
-    pub(super) control: Option<Listener>,
-    pub(super) admin: Option<Admin>,
-    pub(super) tls: Option<Arc<ServerConfig>>,
-    pub(super) tls_rule: TlsRule,
-    pub(super) ports: NbdPorts,
+pub(crate) struct Listening {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) only_client: Option<Stream>,
+    pub(crate) control: Option<Listener>,
+    pub(crate) admin: Option<Admin>,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls_rule: TlsRule,
+    pub(crate) ports: NbdPorts,
 }
 
-impl Doors {
+impl Listening {
     /// Opens what `options` name. Clients that connect wait.
-    pub(super) fn open(options: &NbdOptions) -> Result<Doors, ServeError> {
+    pub(crate) fn open(options: &NbdOptions) -> Result<Listening, NbdError> {
         let tls = options.tls.as_ref().map(TlsFiles::server_config).transpose()?;
         let tls_rule = match (&tls, options.tls_demand) {
             (None, _) => TlsRule::Off,
@@ -107,7 +107,7 @@ impl Doors {
         let listeners = match &options.listen {
             Listen::StandardInput => {
                 let client = standard_input().map_err(|error| {
-                    ServeError::System("expected a socket as the standard input", error)
+                    NbdError::System("expected a socket as the standard input", error)
                 })?;
                 only_client = Some(client);
                 Vec::new()
@@ -134,7 +134,7 @@ impl Doors {
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
-        Ok(Doors { listeners, only_client, control, admin, tls, tls_rule, ports })
+        Ok(Listening { listeners, only_client, control, admin, tls, tls_rule, ports })
     }
 }
 
@@ -142,18 +142,11 @@ fn open_sockets(options: &NbdOptions) -> Result<Vec<Listener>, SettingError> {
     let Listen::Sockets { port, bind, unix, unix_mode } = &options.listen else {
         return Ok(Vec::new());
     };
-    let mut listeners = Vec::new();
-    if let Some(port) = *port {
-        let mut port = port;
-        for address in bind {
-            let listener = Listener::tcp(address, port, &|found| demand_known(found, options))?;
-            if let Address::Tcp(local) = listener.address()? {
-                // All addresses share the port that the first one got.
-                port = local.port();
-            }
-            listeners.push(listener);
-        }
-    }
+    let demand = |found| demand_known(found, options);
+    let mut listeners = match *port {
+        Some(port) => Listener::tcp(bind, port, &demand)?,
+        None => Vec::new(),
+    };
     if let Some(path) = unix {
         listeners.push(Listener::unix(path, *unix_mode)?);
     }
@@ -195,7 +188,7 @@ fn standard_input() -> io::Result<Stream> {
 }
 
 /// What a client is told of a volume.
-pub(super) fn export_of(volume: &VolumeInfo) -> Export {
+pub(crate) fn export_of(volume: &VolumeInfo) -> Export {
     let mut flags = ExportFlags::HAS_FLAGS
         .with(ExportFlags::FLUSH)
         .with(ExportFlags::FUA)

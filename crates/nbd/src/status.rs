@@ -3,15 +3,15 @@
 use entresol_volume::{Context, Run, Volumes};
 use entresol_wire::nbd::ErrorCode;
 
-use super::pending::Asked;
-use super::ruling::{Extents, Refusal, StatusQuestion, Terms, error_code};
+use crate::pending::Asked;
+use crate::validate::{Extents, Refusal, StatusQuestion, Terms, error_code};
 
 /// Most extents of one context in an answer.
-pub(super) const EXTENTS_MAX: usize = 64 << 10;
+pub(crate) const EXTENTS_MAX: usize = 64 << 10;
 
 impl Terms {
     /// How a range stands in each context that is asked for.
-    pub(super) fn status(
+    pub(crate) fn status(
         &self,
         offset: u64,
         question: StatusQuestion,
@@ -48,14 +48,14 @@ impl Terms {
 }
 
 /// How a range stands: what is known of it, and the context that the volume is to be asked for.
-pub(super) struct Status {
-    pub(super) known: Vec<(u32, Vec<(u64, u32)>)>,
-    pub(super) asks: Option<u32>,
-    pub(super) most: usize,
+pub(crate) struct Status {
+    pub(crate) known: Vec<(u32, Vec<(u64, u32)>)>,
+    pub(crate) asks: Option<u32>,
+    pub(crate) most: usize,
 }
 
 /// What is told of runs: none past the `length` that was asked about.
-pub(super) fn told(runs: Vec<Run>, length: u64, most: usize) -> Vec<(u64, u32)> {
+pub(crate) fn told(runs: Vec<Run>, length: u64, most: usize) -> Vec<(u64, u32)> {
     let mut left = length;
     let mut told = Vec::new();
     for run in runs.iter().take(most).filter(|run| run.length > 0) {

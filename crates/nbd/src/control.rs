@@ -15,26 +15,26 @@ use entresol_volume::{
 use entresol_wire::json::Json;
 use serde_json::{Map, Value, json};
 
-use super::deputy;
-use super::output::Output;
+use crate::output::Output;
+use crate::unanswered;
 
 /// Longest line of an administrator.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// An administrator.
-pub(super) struct Administrator {
-    pub(super) stream: Stream,
-    pub(super) generation: u32,
+pub(crate) struct Administrator {
+    pub(crate) stream: Stream,
+    pub(crate) generation: u32,
     input: Vec<u8>,
     output: Output,
-    /// A request of the last line is not answered yet; lines are taken in order.
-    pub(super) waits: bool,
+    /// A request of the last line waits for its answer; lines are taken in order.
+    pub(crate) waits: bool,
     gone: bool,
 }
 
 /// What a line led to.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(crate) enum Begun {
     /// The answer.
     Answer(Value),
     /// The volume is asked; the answer comes with its completion.
@@ -44,18 +44,18 @@ pub(super) enum Begun {
 }
 
 impl Administrator {
-    pub(super) fn new(stream: Stream, generation: u32) -> Administrator {
+    pub(crate) fn new(stream: Stream, generation: u32) -> Administrator {
         let (input, output) = (Vec::new(), Output::default());
         Administrator { stream, generation, input, output, waits: false, gone: false }
     }
 
     /// Whether it may be forgotten.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.gone && !self.waits
     }
 
     /// Reads what has come. Afterwards [`Administrator::next_line`] has the lines.
-    pub(super) fn read(&mut self, scratch: &mut [u8]) {
+    pub(crate) fn read(&mut self, scratch: &mut [u8]) {
         while !self.gone && self.input.len() <= LINE_BYTES_MAX {
             match self.stream.read(scratch) {
                 Ok(0) => self.gone = true,
@@ -67,8 +67,8 @@ impl Administrator {
         }
     }
 
-    /// The next whole line, unless the last one is not answered yet.
-    pub(super) fn next_line(&mut self) -> Option<Vec<u8>> {
+    /// The next whole line, unless the last one waits for its answer.
+    pub(crate) fn next_line(&mut self) -> Option<Vec<u8>> {
         if self.waits {
             return None;
         }
@@ -87,7 +87,7 @@ impl Administrator {
     }
 
     /// Appends an answer and writes what the socket takes.
-    pub(super) fn answer(&mut self, answer: &Value) {
+    pub(crate) fn answer(&mut self, answer: &Value) {
         self.output.append(|out| {
             out.extend_from_slice(answer.to_string().as_bytes());
             out.push(b'\n');
@@ -96,28 +96,28 @@ impl Administrator {
     }
 
     /// Writes what the socket takes.
-    pub(super) fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
         let written: io::Result<()> = self.output.write_to(&mut self.stream);
         self.gone |= written.is_err();
     }
 }
 
 /// How the server stands as a line comes.
-pub(super) struct Stand<'a> {
-    pub(super) now: Moment,
+pub(crate) struct Stand<'a> {
+    pub(crate) now: Moment,
     /// The volume of each client.
-    pub(super) used: &'a [VolumeId],
+    pub(crate) used: &'a [VolumeId],
     /// The server's own figures.
-    pub(super) server: Value,
+    pub(crate) server: Value,
 }
 
 /// Begins what `line` asks for.
-pub(super) fn begin(line: &[u8], volumes: &mut dyn Volumes, stand: Stand<'_>) -> Begun {
+pub(crate) fn begin(line: &[u8], volumes: &mut dyn Volumes, stand: Stand<'_>) -> Begun {
     decide(line, volumes, stand).unwrap_or_else(|error| Begun::Answer(failure(&error)))
 }
 
 /// The answer to a request that a volume has answered.
-pub(super) fn outcome(result: &Result<Bytes, Error>) -> Value {
+pub(crate) fn outcome(result: &Result<Bytes, Error>) -> Value {
     match result {
         Ok(_) => json!({"ok": true}),
         Err(error) => failure(error),
@@ -192,7 +192,7 @@ fn decide(
 }
 
 /// All figures: the server's own under `server` beside those of cache and volumes.
-pub(super) fn report(volumes: &dyn Volumes, server: Value) -> Value {
+pub(crate) fn report(volumes: &dyn Volumes, server: Value) -> Value {
     let text = volumes.statistics();
     let mut report = match serde_json::from_str(&text) {
         Ok(Value::Object(fields)) => fields,
@@ -200,7 +200,7 @@ pub(super) fn report(volumes: &dyn Volumes, server: Value) -> Value {
     };
     report.insert("server".to_owned(), server);
     let mut report = Value::Object(report);
-    deputy::complete(&mut report, &volumes.devices().unanswered());
+    unanswered::complete(&mut report, &volumes.devices().unanswered());
     report
 }
 
@@ -215,7 +215,7 @@ fn describe(volume: &VolumeInfo) -> Value {
     })
 }
 
-pub(super) fn failure(error: &Error) -> Value {
+pub(crate) fn failure(error: &Error) -> Value {
     json!({"ok": false, "kind": format!("{:?}", error.kind()), "error": error.to_string()})
 }
 

@@ -23,18 +23,18 @@ use entresol_wire::nbd::{Availability, TlsRule};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::board::Board;
-use super::connection::{Connection, Turn};
-use super::control::{self, Administrator};
-use super::deputy::Deputy;
-use super::doors::{Doors, NbdOptions, NbdPorts};
-use super::figures::Figures;
-use super::pending::{Asker, Pending};
-use crate::error::ServeError;
+use crate::connection::{Connection, Turn};
+use crate::control::{self, Administrator};
+use crate::error::NbdError;
+use crate::figures::Figures;
+use crate::listen::{Listening, NbdOptions, NbdPorts};
+use crate::pending::{Asker, Pending};
+use crate::published::Published;
+use crate::stall_watch::StallWatch;
 
 /// A server of volumes, its sockets open. Clients that connect wait until it serves.
 pub struct NbdServer {
-    doors: Doors,
+    listening: Listening,
     poll: Poll,
     stop: Arc<Stop>,
 }
@@ -78,18 +78,18 @@ impl NbdServer {
     ///
     /// # Errors
     /// A socket, a file or a limit of the system stands against it.
-    pub fn open(options: &NbdOptions) -> Result<NbdServer, ServeError> {
-        let doors = Doors::open(options)?;
-        let system = |error| ServeError::System("an event queue cannot be made", error);
+    pub fn open(options: &NbdOptions) -> Result<NbdServer, NbdError> {
+        let listening = Listening::open(options)?;
+        let system = |error| NbdError::System("an event queue cannot be made", error);
         let poll = Poll::new().map_err(system)?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(system)?;
         let stop = Arc::new(Stop { asked: AtomicBool::new(false), waker });
-        Ok(NbdServer { doors, poll, stop })
+        Ok(NbdServer { listening, poll, stop })
     }
 
     /// Where clients reach it.
     pub fn ports(&self) -> &NbdPorts {
-        &self.doors.ports
+        &self.listening.ports
     }
 
     /// What stops it.
@@ -106,23 +106,23 @@ impl NbdServer {
         self,
         volumes: &mut dyn Volumes,
         clock: &dyn Fn() -> Moment,
-    ) -> Result<(), ServeError> {
-        let NbdServer { mut doors, poll, stop } = self;
-        let board = Arc::new(Board::default());
-        let admin = doors.admin.take();
-        let control = doors.control.as_ref().and_then(Listener::another);
-        let deputy = Deputy::new(volumes.devices(), control);
-        let service = Service::new(doors, poll, Arc::clone(&stop), volumes, clock);
-        let system = |error| ServeError::System("an event queue failed", error);
+    ) -> Result<(), NbdError> {
+        let NbdServer { mut listening, poll, stop } = self;
+        let published = Arc::new(Published::default());
+        let admin = listening.admin.take();
+        let control = listening.control.as_ref().and_then(Listener::another);
+        let stall_watch = StallWatch::new(volumes.devices(), control);
+        let service = Service::new(listening, poll, Arc::clone(&stop), volumes, clock);
+        let system = |error| NbdError::System("an event queue failed", error);
         std::thread::scope(|scope| {
             if let Some(admin) = admin {
-                let board = Arc::clone(&board);
-                scope.spawn(move || admin.serve(&*board));
+                let published = Arc::clone(&published);
+                scope.spawn(move || admin.serve(&*published));
             }
-            let watched = Arc::clone(&board);
-            scope.spawn(move || deputy.watch(&watched));
-            let served = service.and_then(|mut service| service.serve(&board)).map_err(system);
-            board.close();
+            let watched = Arc::clone(&published);
+            scope.spawn(move || stall_watch.watch(&watched));
+            let served = service.and_then(|mut service| service.serve(&published)).map_err(system);
+            published.close();
             served
         })
     }
@@ -144,7 +144,7 @@ impl Stopper {
 }
 
 struct Service<'a> {
-    doors: Doors,
+    listening: Listening,
     poll: Poll,
     registry: Arc<mio::Registry>,
     stop: Arc<Stop>,
@@ -169,14 +169,14 @@ struct Service<'a> {
 
 impl<'a> Service<'a> {
     fn new(
-        doors: Doors,
+        listening: Listening,
         poll: Poll,
         stop: Arc<Stop>,
         volumes: &'a mut dyn Volumes,
         clock: &'a dyn Fn() -> Moment,
     ) -> std::io::Result<Service<'a>> {
         let mut service = Service {
-            doors,
+            listening,
             registry: Arc::new(poll.registry().try_clone()?),
             poll,
             stop,
@@ -197,27 +197,27 @@ impl<'a> Service<'a> {
             serves_one: false,
         };
         let registry = service.poll.registry();
-        for (place, listener) in service.doors.listeners.iter_mut().enumerate() {
+        for (place, listener) in service.listening.listeners.iter_mut().enumerate() {
             let token = Token(FIRST_LISTENER + place);
             registry.register(listener.source(), token, Interest::READABLE)?;
         }
-        if let Some(control) = &mut service.doors.control {
+        if let Some(control) = &mut service.listening.control {
             registry.register(control.source(), CONTROL, Interest::READABLE)?;
         }
         service.watch_volumes();
-        if let Some(client) = service.doors.only_client.take() {
+        if let Some(client) = service.listening.only_client.take() {
             service.serves_one = true;
             service.add(client);
         }
         Ok(service)
     }
 
-    fn serve(&mut self, board: &Board) -> std::io::Result<()> {
+    fn serve(&mut self, published: &Published) -> std::io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut swept = Instant::now();
         let began = Instant::now();
         let mut attended = Attended::default();
-        self.publish(board);
+        self.publish(published);
         loop {
             self.turn(&mut events)?;
             if swept.elapsed() >= SWEEP {
@@ -227,7 +227,7 @@ impl<'a> Service<'a> {
                     true => self.forgive(),
                     false => self.sweep(),
                 }
-                self.publish(board);
+                self.publish(published);
             }
             let is_asked = self.stop.asked.load(Ordering::Acquire)
                 || (self.serves_one && self.figures.connections == 0);
@@ -390,7 +390,7 @@ impl<'a> Service<'a> {
 
     fn accept(&mut self, listener: usize) {
         loop {
-            match self.doors.listeners.get(listener).map(Listener::accept) {
+            match self.listening.listeners.get(listener).map(Listener::accept) {
                 Some(Ok(Some(stream))) if self.figures.connections < CONNECTIONS_MAX as u64 => {
                     self.add(stream);
                 }
@@ -501,8 +501,12 @@ impl<'a> Service<'a> {
             figures: &mut self.figures,
             scratch: &mut self.scratch,
             now,
-            tls: self.doors.tls.as_ref(),
-            tls_rule: if self.doors.tls.is_some() { self.doors.tls_rule } else { TlsRule::Off },
+            tls: self.listening.tls.as_ref(),
+            tls_rule: if self.listening.tls.is_some() {
+                self.listening.tls_rule
+            } else {
+                TlsRule::Off
+            },
             availability,
             held_bytes: &mut self.held_bytes,
         };
@@ -529,7 +533,7 @@ impl<'a> Service<'a> {
         }
         // A listener tells of those who wait only once, which may have been while there was no
         // room for them.
-        for listener in 0..self.doors.listeners.len() {
+        for listener in 0..self.listening.listeners.len() {
             self.accept(listener);
         }
         self.accept_administrators();
@@ -540,16 +544,16 @@ impl<'a> Service<'a> {
     }
 
     /// Puts the figures where other threads find them.
-    fn publish(&mut self, board: &Board) {
+    fn publish(&mut self, published: &Published) {
         self.figures.held_bytes = self.held_bytes as u64;
-        board.show(control::report(self.volumes, self.figures.json()));
+        published.show(control::report(self.volumes, self.figures.json()));
     }
 
     /// Takes no more clients; those that are there hear of it.
     fn begin_stop(&mut self) {
         self.stops_at = Some(Instant::now() + STOP_GRACE);
-        self.doors.listeners.clear();
-        self.doors.control = None;
+        self.listening.listeners.clear();
+        self.listening.control = None;
         for place in 0..self.connections.len() {
             if self.connections[place].is_some() {
                 self.make_runnable(place);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A request is begun only if [`Held`] admits it: what a client can make the server hold is
+//! 1. A request is begun only if [`Quota`] admits it: what a client can make the server hold is
 //!    bounded, in requests and in bytes. So it is while hands are shaken.
 //! 2. Every request is answered once, unless the connection breaks first.
 
@@ -24,13 +24,13 @@ use entresol_wire::nbd::{
 };
 use rustls::ServerConfig;
 
-use super::doors::export_of;
-use super::figures::Figures;
-use super::held::Held;
-use super::output::Output;
-use super::pending::{Asked, Asker, Pending, Waiting};
-use super::ruling::{Refusal, Ruling, StatusQuestion, Terms, error_code};
-use super::status::{EXTENTS_MAX, Status, told};
+use crate::figures::Figures;
+use crate::listen::export_of;
+use crate::output::Output;
+use crate::pending::{Asked, Asker, Pending, Waiting};
+use crate::quota::Quota;
+use crate::status::{EXTENTS_MAX, Status, told};
+use crate::validate::{Action, Refusal, StatusQuestion, Terms, error_code};
 
 /// Requests begun for a client before the others have their turn.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -38,28 +38,29 @@ const REQUESTS_AT_ONCE: usize = 64;
 const BYTES_AT_ONCE: usize = 2 << 20;
 /// Shortest run of zeros that is told of as a hole.
 const HOLE_BYTES_MIN: usize = 512;
+/// The metadata context of what is cached: bit 0, cached; bit 1, dirty.
+pub const RESIDENCY_CONTEXT: &str = "x-entresol:residency";
 /// The names of the metadata contexts, in the order of their numbers.
-pub(super) const CONTEXTS: [&str; 2] =
-    [entresol_wire::nbd::ALLOCATION_CONTEXT, super::RESIDENCY_CONTEXT];
+const CONTEXTS: [&str; 2] = [entresol_wire::nbd::ALLOCATION_CONTEXT, RESIDENCY_CONTEXT];
 
 /// One client.
-pub(super) struct Connection {
-    pub(super) stream: Stream,
-    pub(super) generation: u32,
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    pub(crate) generation: u32,
     phase: Phase,
     /// How replies are written; outlives the session, whose last replies may come later.
     encoder: ReplyEncoder,
     input: Vec<u8>,
     output: Output,
-    held: Held,
+    quota: Quota,
     /// The socket may have bytes.
-    pub(super) readable: bool,
+    pub(crate) readable: bool,
     /// It is in the queue of those to be gone on with.
-    pub(super) runnable: bool,
+    pub(crate) runnable: bool,
     /// It waits for room.
-    pub(super) stalled: bool,
+    pub(crate) stalled: bool,
     /// Broken: it ends whatever is owed.
-    pub(super) broken: bool,
+    pub(crate) broken: bool,
 }
 
 enum Phase {
@@ -77,23 +78,23 @@ struct Session {
 /// A request whose payload is on its way.
 struct Incoming {
     request: Request,
-    ruling: Ruling,
+    action: Action,
     payload: Vec<u8>,
     left: u64,
 }
 
 /// What a connection works with in a turn.
-pub(super) struct Turn<'a> {
-    pub(super) place: usize,
-    pub(super) volumes: &'a mut dyn Volumes,
-    pub(super) pending: &'a mut Pending,
-    pub(super) figures: &'a mut Figures,
-    pub(super) scratch: &'a mut Vec<u8>,
-    pub(super) now: Moment,
-    pub(super) tls: Option<&'a Arc<ServerConfig>>,
-    pub(super) tls_rule: TlsRule,
-    pub(super) availability: Availability,
-    pub(super) held_bytes: &'a mut usize,
+pub(crate) struct Turn<'a> {
+    pub(crate) place: usize,
+    pub(crate) volumes: &'a mut dyn Volumes,
+    pub(crate) pending: &'a mut Pending,
+    pub(crate) figures: &'a mut Figures,
+    pub(crate) scratch: &'a mut Vec<u8>,
+    pub(crate) now: Moment,
+    pub(crate) tls: Option<&'a Arc<ServerConfig>>,
+    pub(crate) tls_rule: TlsRule,
+    pub(crate) availability: Availability,
+    pub(crate) held_bytes: &'a mut usize,
 }
 
 /// Why consuming stopped.
@@ -109,7 +110,7 @@ enum Pause {
 
 impl Connection {
     /// A client that has just connected: it is greeted.
-    pub(super) fn new(stream: Stream, generation: u32) -> Connection {
+    pub(crate) fn new(stream: Stream, generation: u32) -> Connection {
         let mut output = Output::default();
         let mut handshake = None;
         output.append(|out| handshake = Some(ServerHandshake::begin(out)));
@@ -120,7 +121,7 @@ impl Connection {
             encoder: ReplyEncoder::new(ReplyStyle::Simple),
             input: Vec::new(),
             output,
-            held: Held::default(),
+            quota: Quota::default(),
             readable: true,
             runnable: false,
             stalled: false,
@@ -129,29 +130,29 @@ impl Connection {
     }
 
     /// Whether it has no more to come and no more to get.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.broken || (self.is_idle() && matches!(self.phase, Phase::Closing))
     }
 
     /// Whether nothing is in flight or owed.
-    pub(super) fn is_idle(&self) -> bool {
-        self.held.requests() == 0 && self.output.len() == 0
+    pub(crate) fn is_idle(&self) -> bool {
+        self.quota.requests() == 0 && self.output.len() == 0
     }
 
     /// The volume that it uses.
-    pub(super) fn volume(&self) -> Option<VolumeId> {
+    pub(crate) fn volume(&self) -> Option<VolumeId> {
         let Phase::Transmission(session) = &self.phase else { return None };
         Some(session.terms.volume.id)
     }
 
     /// Whether it is still in its handshake.
-    pub(super) fn is_in_handshake(&self) -> bool {
+    pub(crate) fn is_in_handshake(&self) -> bool {
         matches!(self.phase, Phase::Handshake(_) | Phase::Encrypting(_))
     }
 
     /// Takes what the client has sent, up to its share of a turn. Returns whether there is more to
     /// do at once.
-    pub(super) fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
+    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
         let mut budget = Budget { requests: REQUESTS_AT_ONCE, bytes: BYTES_AT_ONCE };
         self.stalled = false;
         loop {
@@ -183,7 +184,7 @@ impl Connection {
         }
     }
 
-    /// Reads from the socket and looks at what came; what is not whole yet is kept.
+    /// Reads from the socket and looks at what came; what is not whole is kept.
     fn read_and_consume(&mut self, turn: &mut Turn<'_>, budget: &mut Budget) -> Pause {
         let mut scratch = std::mem::take(turn.scratch);
         let length = self.read(&mut scratch, turn, budget);
@@ -237,13 +238,13 @@ impl Connection {
     }
 
     /// Answers a request, as its volume has.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &mut self,
         waiting: &Waiting,
         result: Result<Bytes, entresol_volume::Error>,
         turn: &mut Turn<'_>,
     ) {
-        self.held.end(waiting.bytes);
+        self.quota.end(waiting.bytes);
         let encoder = self.encoder;
         match result {
             Ok(bytes) => match waiting.asked {
@@ -278,7 +279,7 @@ impl Connection {
     }
 
     /// Writes what the client is owed, as far as it takes it.
-    pub(super) fn write(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn write(&mut self, turn: &mut Turn<'_>) {
         let before = self.output.len();
         if self.output.write_to(&mut self.stream).is_err() {
             self.broken = true;
@@ -291,13 +292,13 @@ impl Connection {
     }
 
     /// Whether there is room for what it waits for.
-    pub(super) fn may_go_on(&self, held_by_all: usize) -> bool {
-        self.held.may_go_on(self.output.len(), held_by_all)
+    pub(crate) fn may_go_on(&self, held_by_all: usize) -> bool {
+        self.quota.may_go_on(self.output.len(), held_by_all)
     }
 
     /// Takes the connection out of the total, but for requests that are in flight.
-    pub(super) fn leave(&mut self, held_by_all: &mut usize) {
-        self.held.leave(held_by_all);
+    pub(crate) fn leave(&mut self, held_by_all: &mut usize) {
+        self.quota.leave(held_by_all);
     }
 
     /// Brings the total up to date.
@@ -306,7 +307,7 @@ impl Connection {
             Phase::Transmission(session) => session.incoming.as_ref().map(|one| one.payload.len()),
             _ => None,
         };
-        self.held.count(self.output.len() + arriving.unwrap_or(0), held_by_all);
+        self.quota.count(self.output.len() + arriving.unwrap_or(0), held_by_all);
     }
 
     /// The acknowledgement of STARTTLS is sent: what comes now is TLS.
@@ -369,7 +370,7 @@ impl Connection {
         let Phase::Handshake(handshake) = &mut self.phase else {
             return Ok(0);
         };
-        if !self.held.may_be_told(self.output.len()) {
+        if !self.quota.may_be_told(self.output.len()) {
             return Err(Pause::Stalled);
         }
         let list = turn.volumes.list();
@@ -440,29 +441,29 @@ impl Connection {
             }
         };
         let payload = request.payload_bytes(style);
-        let ruling = match (turn.availability, session.terms.rule(&request)) {
-            (Availability::Stopping, ruling) if ruling != Ruling::Disconnect => {
-                Ruling::Refuse(Refusal::stopping())
+        let action = match (turn.availability, session.terms.validate(&request)) {
+            (Availability::Stopping, action) if action != Action::Disconnect => {
+                Action::Refuse(Refusal::stopping())
             }
-            (_, ruling) => ruling,
+            (_, action) => action,
         };
-        let holds = match &ruling {
-            Ruling::Ask(_, _, bytes) => *bytes,
-            Ruling::Write(_) => payload as usize,
+        let holds = match &action {
+            Action::Ask(_, _, bytes) => *bytes,
+            Action::Write(_) => payload as usize,
             _ => 0,
         };
-        if !self.held.admits(holds, self.output.len(), *turn.held_bytes) {
+        if !self.quota.admits(holds, self.output.len(), *turn.held_bytes) {
             return Err(Pause::Stalled);
         }
         turn.figures.count(request.command, request.length);
         match payload {
-            0 => self.act(&request, ruling, Vec::new(), turn),
+            0 => self.act(&request, action, Vec::new(), turn),
             left if left > u64::from(u32::MAX) => {
                 let detail = format!("expected a payload below 4 GiB, found {left}");
                 let kind = entresol_wire::nbd::ErrorKind::TooLong;
                 self.give_up(&Error::new(kind, "length of a request", detail), turn);
             }
-            left => self.await_payload(Incoming { request, ruling, payload: Vec::new(), left }),
+            left => self.await_payload(Incoming { request, action, payload: Vec::new(), left }),
         }
         Ok(Request::head_bytes(style))
     }
@@ -477,7 +478,7 @@ impl Connection {
     fn take_payload(&mut self, mut incoming: Incoming, rest: &[u8], turn: &mut Turn<'_>) -> usize {
         let taken = incoming.left.min(rest.len() as u64) as usize;
         // A payload that is not wanted is not kept.
-        if matches!(incoming.ruling, Ruling::Write(_) | Ruling::FilteredStatus(_)) {
+        if matches!(incoming.action, Action::Write(_) | Action::FilteredStatus(_)) {
             incoming.payload.reserve(incoming.left as usize);
             incoming.payload.extend_from_slice(&rest[..taken]);
         }
@@ -486,31 +487,36 @@ impl Connection {
             self.await_payload(incoming);
             return taken;
         }
-        let Incoming { request, ruling, payload, .. } = incoming;
-        self.act(&request, ruling, payload, turn);
+        let Incoming { request, action, payload, .. } = incoming;
+        self.act(&request, action, payload, turn);
         taken
     }
 
-    /// Does what `ruling` says of `request`.
-    fn act(&mut self, request: &Request, ruling: Ruling, payload: Vec<u8>, turn: &mut Turn<'_>) {
+    /// Does what `action` says of `request`.
+    fn act(&mut self, request: &Request, action: Action, payload: Vec<u8>, turn: &mut Turn<'_>) {
         let to = ReplyTo { cookie: request.cookie, offset: request.offset };
         let encoder = self.encoder;
-        match ruling {
-            Ruling::Refuse(Refusal { code, detail }) => self.refuse(to, code, &detail, turn),
-            Ruling::Done => self.output.append(|out| encoder.done(to, out)),
-            Ruling::Disconnect => self.phase = Phase::Closing,
-            Ruling::Ask(asked, kind, bytes) => self.submit(asked, kind, (to, bytes), turn),
-            Ruling::Write(durable) => {
-                let held = payload.len();
+        match action {
+            Action::Refuse(Refusal { code, detail }) => self.refuse(to, code, &detail, turn),
+            Action::Done => self.output.append(|out| encoder.done(to, out)),
+            Action::Disconnect => self.phase = Phase::Closing,
+            Action::Ask(asked, kind, bytes) => {
+                let waiting = Waiting { bytes, ..self.waiting(to, kind, turn) };
+                self.submit(asked, waiting, turn);
+            }
+            Action::Write(durable) => {
+                let bytes = payload.len();
+                let waiting =
+                    Waiting { bytes, ..self.waiting(to, Asked::Plain(Command::Write), turn) };
                 let write = VolumeRequest::Write {
                     offset: request.offset,
                     bytes: Bytes::from(payload),
                     durable,
                 };
-                self.submit(write, Asked::Plain(Command::Write), (to, held), turn);
+                self.submit(write, waiting, turn);
             }
-            Ruling::Status(question) => self.tell_status(to, question, None, turn),
-            Ruling::FilteredStatus(extents) => match StatusFilter::decode(&payload) {
+            Action::Status(question) => self.tell_status(to, question, None, turn),
+            Action::FilteredStatus(extents) => match StatusFilter::decode(&payload) {
                 Err(error) => self.refuse(to, ErrorCode::Invalid, &error.to_string(), turn),
                 Ok(filter) => {
                     let question = StatusQuestion { length: filter.length, extents };
@@ -520,30 +526,19 @@ impl Connection {
         }
     }
 
-    fn submit(
-        &mut self,
-        request: VolumeRequest,
-        asked: Asked,
-        (reply, bytes): (ReplyTo, usize),
-        turn: &mut Turn<'_>,
-    ) {
+    /// A request for a volume, of no bytes so far.
+    fn waiting(&self, reply: ReplyTo, asked: Asked, turn: &Turn<'_>) -> Waiting {
+        let asker = Asker::Client(turn.place, self.generation);
+        Waiting { asker, reply, asked, behind: Vec::new(), bytes: 0, since_ns: turn.now.0 }
+    }
+
+    /// Hands `request` to the client's volume.
+    fn submit(&mut self, request: VolumeRequest, waiting: Waiting, turn: &mut Turn<'_>) {
         let Phase::Transmission(session) = &self.phase else {
             return;
         };
         let volume = session.terms.volume.id;
-        self.hand_over(volume, request, (asked, reply, bytes, Vec::new()), turn);
-    }
-
-    fn hand_over(
-        &mut self,
-        volume: VolumeId,
-        request: VolumeRequest,
-        (asked, reply, bytes, behind): (Asked, ReplyTo, usize, Vec<u8>),
-        turn: &mut Turn<'_>,
-    ) {
-        self.held.begin(bytes);
-        let asker = Asker::Client(turn.place, self.generation);
-        let waiting = Waiting { asker, reply, asked, behind, bytes, since_ns: turn.now.0 };
+        self.quota.begin(waiting.bytes);
         let token = turn.pending.insert(waiting);
         turn.volumes.submit(volume, token, request, turn.now);
         self.count(turn.held_bytes);
@@ -574,11 +569,10 @@ impl Connection {
                 encoder.done(to, out);
             });
         };
-        let (volume, length) = (session.terms.volume.id, question.length);
+        let length = question.length;
         let request = VolumeRequest::Allocation { offset: to.offset, length, most };
-        let held = chunks.len();
-        let asked = Asked::Status { context, length };
-        self.hand_over(volume, request, (asked, to, held, chunks), turn);
+        let waiting = self.waiting(to, Asked::Status { context, length }, turn);
+        self.submit(request, Waiting { bytes: chunks.len(), behind: chunks, ..waiting }, turn);
     }
 
     fn refuse(&mut self, to: ReplyTo, code: ErrorCode, message: &str, turn: &mut Turn<'_>) {

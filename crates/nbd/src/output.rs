@@ -8,7 +8,7 @@ use entresol_net::Stream;
 
 /// Bytes that a client is owed. Small pieces are gathered, large ones are kept as they came.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     segments: VecDeque<Bytes>,
     tail: Vec<u8>,
     length: usize,
@@ -21,19 +21,19 @@ const SLICES_MAX: usize = 32;
 
 impl Output {
     /// Bytes that are owed.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
     /// Lets `write` append.
-    pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.tail.len();
         write(&mut self.tail);
         self.length += self.tail.len() - before;
     }
 
     /// Appends `bytes`.
-    pub(super) fn push(&mut self, bytes: Bytes) {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
         if bytes.len() < LARGE_BYTES {
             return self.append(|tail| tail.extend_from_slice(&bytes));
         }
@@ -46,7 +46,7 @@ impl Output {
     ///
     /// # Errors
     /// The stream is broken; `WouldBlock` is none.
-    pub(super) fn write_to(&mut self, stream: &mut Stream) -> io::Result<()> {
+    pub(crate) fn write_to(&mut self, stream: &mut Stream) -> io::Result<()> {
         self.seal();
         while !self.segments.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];

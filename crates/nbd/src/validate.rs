@@ -9,14 +9,14 @@ use entresol_wire::nbd::{
     Agreement, Command, CommandFlags, ErrorCode, ExportFlags, ReplyStyle, Request,
 };
 
-use super::pending::Asked;
+use crate::pending::Asked;
 
 /// Longest read or write that is served; longer ones than half of it are not announced.
 const PAYLOAD_TAKEN_MAX: u64 = 64 << 20;
 
 /// What a request deserves.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ruling {
+pub(crate) enum Action {
     /// An error, at once.
     Refuse(Refusal),
     /// Success, at once: there is nothing to do.
@@ -29,20 +29,20 @@ pub(super) enum Ruling {
     Write(Durable),
     /// The volume is asked how a range stands.
     Status(StatusQuestion),
-    /// As [`Ruling::Status`], but the payload says of what range and contexts.
+    /// As [`Action::Status`], but the payload says of what range and contexts.
     FilteredStatus(Extents),
 }
 
 /// Why a request gets an error, and which.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) code: ErrorCode,
-    pub(super) detail: String,
+pub(crate) struct Refusal {
+    pub(crate) code: ErrorCode,
+    pub(crate) detail: String,
 }
 
 impl Refusal {
     /// The server is about to stop.
-    pub(super) fn stopping() -> Refusal {
+    pub(crate) fn stopping() -> Refusal {
         let detail = "the server is about to stop".to_owned();
         Refusal { code: ErrorCode::Shutdown, detail }
     }
@@ -50,62 +50,62 @@ impl Refusal {
 
 /// How a range stands: what is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StatusQuestion {
-    pub(super) length: u64,
-    pub(super) extents: Extents,
+pub(crate) struct StatusQuestion {
+    pub(crate) length: u64,
+    pub(crate) extents: Extents,
 }
 
 /// How many extents are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extents {
+pub(crate) enum Extents {
     One,
     Many,
 }
 
 /// What a client and the volume agreed on.
 #[derive(Debug)]
-pub(super) struct Terms {
-    pub(super) agreement: Agreement,
-    pub(super) volume: VolumeInfo,
+pub(crate) struct Terms {
+    pub(crate) agreement: Agreement,
+    pub(crate) volume: VolumeInfo,
 }
 
 impl Terms {
     /// What `request` deserves.
-    pub(super) fn rule(&self, request: &Request) -> Ruling {
+    pub(crate) fn validate(&self, request: &Request) -> Action {
         let Some(command) = Command::from_number(request.command) else {
-            return Ruling::Refuse(invalid(format!("there is no command {}", request.command)));
+            return Action::Refuse(invalid(format!("there is no command {}", request.command)));
         };
         if command == Command::Disconnect {
-            return Ruling::Disconnect;
+            return Action::Disconnect;
         }
         if let Err(refusal) = self.check(command, request) {
-            return Ruling::Refuse(refusal);
+            return Action::Refuse(refusal);
         }
         let Request { offset, length, flags, .. } = *request;
         let durable = match flags.contains(CommandFlags::FUA) {
             true => Durable::AtOnce,
             false => Durable::AtFlush,
         };
-        let plain = |asked| Ruling::Ask(asked, Asked::Plain(command), 0);
+        let plain = |asked| Action::Ask(asked, Asked::Plain(command), 0);
         match command {
-            Command::BlockStatus => self.rule_status(request),
+            Command::BlockStatus => self.validate_status(request),
             Command::Flush => plain(VolumeRequest::Flush),
-            _ if length == 0 => Ruling::Done,
+            _ if length == 0 => Action::Done,
             Command::Read => {
                 let whole =
                     self.agreement.style == ReplyStyle::Simple || flags.contains(CommandFlags::DF);
                 let asked = if whole { Asked::ReadUnbroken } else { Asked::Read };
                 let request = VolumeRequest::Read { offset, length: length as u32 };
-                Ruling::Ask(request, asked, length as usize)
+                Action::Ask(request, asked, length as usize)
             }
-            Command::Write => Ruling::Write(durable),
+            Command::Write => Action::Write(durable),
             Command::Trim => plain(VolumeRequest::Trim { offset, length, durable }),
             Command::Cache => plain(VolumeRequest::Prefetch { offset, length }),
-            Command::WriteZeroes | Command::Disconnect => self.rule_zero(request, durable),
+            Command::WriteZeroes | Command::Disconnect => self.validate_zero(request, durable),
         }
     }
 
-    fn rule_zero(&self, request: &Request, durable: Durable) -> Ruling {
+    fn validate_zero(&self, request: &Request, durable: Durable) -> Action {
         let Request { offset, length, flags, .. } = *request;
         let hole = match flags.contains(CommandFlags::NO_HOLE) {
             true => Hole::Forbidden,
@@ -115,10 +115,10 @@ impl Terms {
             true => (Cost::LessThanWrite, Asked::FastZero),
             false => (Cost::Any, Asked::Plain(Command::WriteZeroes)),
         };
-        Ruling::Ask(VolumeRequest::Zero { offset, length, hole, cost, durable }, asked, 0)
+        Action::Ask(VolumeRequest::Zero { offset, length, hole, cost, durable }, asked, 0)
     }
 
-    fn rule_status(&self, request: &Request) -> Ruling {
+    fn validate_status(&self, request: &Request) -> Action {
         let extents = match request.flags.contains(CommandFlags::REQ_ONE) {
             true => Extents::One,
             false => Extents::Many,
@@ -126,21 +126,21 @@ impl Terms {
         if request.flags.contains(CommandFlags::PAYLOAD_LENGTH) {
             let most = 8 + 4 * self.agreement.contexts.len() as u64;
             if request.length > most {
-                return Ruling::Refuse(invalid(format!(
+                return Action::Refuse(invalid(format!(
                     "payload of a block status: expected at most {most} bytes, found {}",
                     request.length
                 )));
             }
-            return Ruling::FilteredStatus(extents);
+            return Action::FilteredStatus(extents);
         }
         match self.check_status(request.offset, request.length) {
-            Ok(()) => Ruling::Status(StatusQuestion { length: request.length, extents }),
-            Err(refusal) => Ruling::Refuse(refusal),
+            Ok(()) => Action::Status(StatusQuestion { length: request.length, extents }),
+            Err(refusal) => Action::Refuse(refusal),
         }
     }
 
     /// Whether the range of a block status can be.
-    pub(super) fn check_status(&self, offset: u64, length: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_status(&self, offset: u64, length: u64) -> Result<(), Refusal> {
         if self.agreement.contexts.is_empty() {
             return Err(invalid("block status: no metadata context was chosen".to_owned()));
         }
@@ -237,7 +237,7 @@ impl Terms {
 }
 
 /// What a client is told of a volume's error.
-pub(super) fn error_code(kind: ErrorKind, asked: Asked) -> ErrorCode {
+pub(crate) fn error_code(kind: ErrorKind, asked: Asked) -> ErrorCode {
     match kind {
         ErrorKind::InvalidInput | ErrorKind::Name => ErrorCode::Invalid,
         ErrorKind::NoSpace => ErrorCode::NoSpace,

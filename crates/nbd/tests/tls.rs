@@ -2,24 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-#[path = "support/memory_volumes.rs"]
-mod memory_volumes;
-#[path = "support/nbd_client.rs"]
-mod nbd_client;
 mod support;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use entresol_server::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles};
+use entresol_nbd::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles};
 use entresol_wire::nbd::{
     ClientOptions, Command, ErrorKind, Refusal, ReplyStyle, Request, Security, TlsWish,
 };
-use memory_volumes::Volume;
-use nbd_client::{Answered, NbdClient, Served, TlsClient};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use support::TempDir;
+use support::client::{Answered, NbdClient, Served, TlsClient};
+use support::memory_volumes::Volume;
+use support::scratch::Scratch;
 
 const MIB: u64 = 1 << 20;
 
@@ -27,7 +23,7 @@ const MIB: u64 = 1 << 20;
 struct Authority {
     certificate: rcgen::Certificate,
     key: rcgen::KeyPair,
-    directory: TempDir,
+    directory: Scratch,
 }
 
 impl Authority {
@@ -36,7 +32,7 @@ impl Authority {
         parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
-        Authority { certificate, key, directory: TempDir::new() }
+        Authority { certificate, key, directory: Scratch::new("tls") }
     }
 
     fn issue(&self) -> (rcgen::Certificate, rcgen::KeyPair) {
@@ -49,7 +45,7 @@ impl Authority {
     fn files(&self, client_authority: Option<&Authority>) -> TlsFiles {
         let (certificate, key) = self.issue();
         let write = |name: &str, text: String| -> PathBuf {
-            let path = self.directory.path(name);
+            let path = self.directory.path().join(name);
             std::fs::write(&path, text).unwrap();
             path
         };
@@ -174,7 +170,7 @@ fn addresses_that_others_reach_are_refused_unless_clients_are_known() {
 fn a_key_that_cannot_be_used_is_refused_with_its_file_and_what_can_be() {
     let authority = Authority::new();
     let files = authority.files(None);
-    let key = authority.directory.path("odd");
+    let key = authority.directory.path().join("odd");
     std::fs::write(&key, include_str!("support/rsa-2432.pem")).unwrap();
     let options = NbdOptions {
         listen: Listen::Sockets {

@@ -1,38 +1,38 @@
-//! Requests that volumes have not answered yet.
+//! Requests that volumes have not answered.
 
 use entresol_wire::nbd::{Command, ReplyTo};
 
-/// Requests that volumes have not answered yet, by the token they were submitted with.
+/// Requests that volumes have not answered, by the token they were submitted with.
 ///
 /// Invariant: a token is used again only with another generation, so that an answer that comes
 /// twice finds nothing.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     entries: Vec<(u32, Option<Waiting>)>,
     free: Vec<u32>,
     count: usize,
 }
 
-/// A request that a volume has not answered yet.
+/// A request that a volume has not answered.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     /// Who asked.
-    pub(super) asker: Asker,
+    pub(crate) asker: Asker,
     /// What is told of it.
-    pub(super) reply: ReplyTo,
+    pub(crate) reply: ReplyTo,
     /// What was asked.
-    pub(super) asked: Asked,
+    pub(crate) asked: Asked,
     /// What of its reply is known and follows what the volume answers.
-    pub(super) behind: Vec<u8>,
+    pub(crate) behind: Vec<u8>,
     /// Bytes it holds: a payload, or room for an answer.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// When it was submitted, in nanoseconds.
-    pub(super) since_ns: u64,
+    pub(crate) since_ns: u64,
 }
 
 /// Who asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(crate) enum Asker {
     /// The client at a place, of a generation.
     Client(usize, u32),
     /// The administrator at a place, of a generation.
@@ -41,7 +41,7 @@ pub(super) enum Asker {
 
 /// What was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// A read, of which zeros may be told of as a hole.
     Read,
     /// A read to be answered with its bytes in one piece.
@@ -63,12 +63,12 @@ pub(super) enum Asked {
 
 impl Pending {
     /// Whether all requests were answered.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Notes a request; returns its token.
-    pub(super) fn insert(&mut self, waiting: Waiting) -> u64 {
+    pub(crate) fn insert(&mut self, waiting: Waiting) -> u64 {
         self.count += 1;
         let place = self.free.pop().unwrap_or_else(|| {
             self.entries.push((0, None));
@@ -81,7 +81,7 @@ impl Pending {
     }
 
     /// The request with `token`, which is answered now.
-    pub(super) fn remove(&mut self, token: u64) -> Option<Waiting> {
+    pub(crate) fn remove(&mut self, token: u64) -> Option<Waiting> {
         let entry = self.entries.get_mut(token as u32 as usize)?;
         if entry.0 != (token >> 32) as u32 {
             return None;

@@ -8,14 +8,14 @@ use entresol_net::{Answer, Site};
 use entresol_volume::Unanswered;
 use serde_json::{Value, json};
 
-use super::{deputy, figures};
+use crate::{figures, unanswered};
 
 /// From when on the event loop, which shows its figures every second, counts as waiting.
 const STALE: Duration = Duration::from_secs(3);
 
 /// Figures for threads that cannot ask the volumes.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(crate) struct Published {
     shown: Mutex<Shown>,
     closed: AtomicBool,
 }
@@ -27,50 +27,50 @@ struct Shown {
     unanswered: Vec<Unanswered>,
 }
 
-impl Default for Board {
-    fn default() -> Board {
+impl Default for Published {
+    fn default() -> Published {
         let shown = Shown { report: json!({}), at: Instant::now(), unanswered: Vec::new() };
-        Board { shown: Mutex::new(shown), closed: AtomicBool::new(false) }
+        Published { shown: Mutex::new(shown), closed: AtomicBool::new(false) }
     }
 }
 
-impl Board {
+impl Published {
     /// Shows `report` from now on.
-    pub(super) fn show(&self, report: Value) {
+    pub(crate) fn show(&self, report: Value) {
         let mut shown = self.shown();
         shown.report = report;
         shown.at = Instant::now();
     }
 
     /// Notes what devices have not answered.
-    pub(super) fn note(&self, unanswered: Vec<Unanswered>) {
+    pub(crate) fn note(&self, unanswered: Vec<Unanswered>) {
         self.shown().unanswered = unanswered;
     }
 
     /// What devices have not answered.
-    pub(super) fn unanswered(&self) -> Vec<Unanswered> {
+    pub(crate) fn unanswered(&self) -> Vec<Unanswered> {
         self.shown().unanswered.clone()
     }
 
     /// The latest figures, and for how long devices have not answered.
-    pub(super) fn report(&self) -> Value {
+    pub(crate) fn report(&self) -> Value {
         let shown = self.shown();
         let mut report = shown.report.clone();
-        deputy::complete(&mut report, &shown.unanswered);
+        unanswered::complete(&mut report, &shown.unanswered);
         report
     }
 
     /// Whether the event loop is late with its figures.
-    pub(super) fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         self.shown().at.elapsed() >= STALE
     }
 
     /// The event loop has ended.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
@@ -79,7 +79,7 @@ impl Board {
     }
 
     fn health(&self) -> Answer {
-        let Some(pending) = deputy::stalled(&self.unanswered()) else {
+        let Some(pending) = unanswered::stalled(&self.unanswered()) else {
             return Answer::json("200 OK", "{\"status\":\"ok\"}\n".to_owned());
         };
         let next = "the device does not answer; what needs it waits, the rest goes on; check it";
@@ -93,7 +93,7 @@ impl Board {
     }
 }
 
-impl Site for Board {
+impl Site for Published {
     fn is_stopping(&self) -> bool {
         self.is_closed()
     }

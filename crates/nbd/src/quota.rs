@@ -14,7 +14,7 @@ const BYTES_ALL: usize = 512 << 20;
 
 /// What one client makes the server hold.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(crate) struct Quota {
     /// Requests in flight.
     requests: usize,
     /// Bytes of those.
@@ -25,47 +25,47 @@ pub(super) struct Held {
     wanted_bytes: usize,
 }
 
-impl Held {
+impl Quota {
     /// Requests in flight.
-    pub(super) fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.requests
     }
 
     /// Whether a request of `bytes` may be begun, with so many `owed` to the client and held for
-    /// all. If not, [`Held::may_go_on`] says when.
-    pub(super) fn admits(&mut self, bytes: usize, owed: usize, held_by_all: usize) -> bool {
+    /// all. If not, [`Quota::may_go_on`] says when.
+    pub(crate) fn admits(&mut self, bytes: usize, owed: usize, held_by_all: usize) -> bool {
         self.wanted_bytes = bytes;
         self.may_go_on(owed, held_by_all)
     }
 
-    /// Whether there is room for what was asked of [`Held::admits`] last.
-    pub(super) fn may_go_on(&self, owed: usize, held_by_all: usize) -> bool {
+    /// Whether there is room for what was asked of [`Quota::admits`] last.
+    pub(crate) fn may_go_on(&self, owed: usize, held_by_all: usize) -> bool {
         let wanted = self.wanted_bytes;
         let fits = self.bytes + owed + wanted <= BYTES_MAX && held_by_all + wanted <= BYTES_ALL;
         let is_alone = self.requests == 0 && owed == 0;
         self.requests < REQUESTS_MAX && (fits || is_alone)
     }
 
-    /// Whether there is room for more replies to one who has asked for nothing of a volume yet.
-    pub(super) fn may_be_told(&mut self, owed: usize) -> bool {
+    /// Whether there is room for more replies to one who has asked for nothing of a volume.
+    pub(crate) fn may_be_told(&mut self, owed: usize) -> bool {
         // Shaking hands holds nothing else, so that others' requests do not stand in its way.
         self.admits(0, owed, 0)
     }
 
     /// A request of `bytes` is in flight.
-    pub(super) fn begin(&mut self, bytes: usize) {
+    pub(crate) fn begin(&mut self, bytes: usize) {
         self.requests += 1;
         self.bytes += bytes;
     }
 
     /// A request of `bytes` is answered.
-    pub(super) fn end(&mut self, bytes: usize) {
+    pub(crate) fn end(&mut self, bytes: usize) {
         self.requests -= 1;
         self.bytes -= bytes;
     }
 
     /// Brings the total up to date: `beside` are the bytes owed and on their way.
-    pub(super) fn count(&mut self, beside: usize, held_by_all: &mut usize) {
+    pub(crate) fn count(&mut self, beside: usize, held_by_all: &mut usize) {
         let held = self.bytes + beside;
         *held_by_all = *held_by_all + held - self.counted_bytes;
         self.counted_bytes = held;
@@ -73,7 +73,7 @@ impl Held {
 
     /// Takes a client that has gone out of the total, but for its requests in flight: their bytes
     /// are held until the volume answers, who counts them out then.
-    pub(super) fn leave(&mut self, held_by_all: &mut usize) {
+    pub(crate) fn leave(&mut self, held_by_all: &mut usize) {
         self.count(0, held_by_all);
     }
 }
@@ -88,39 +88,39 @@ mod tests {
     /// for any: the event loop turned without a pause until its volume had answered the others.
     #[test]
     fn who_finds_no_room_goes_on_when_there_is_room_for_what_it_wants() {
-        let mut held = Held::default();
+        let mut quota = Quota::default();
         for _ in 0..2 {
-            assert!(held.admits(32 * MIB, 0, 0));
-            held.begin(32 * MIB);
+            assert!(quota.admits(32 * MIB, 0, 0));
+            quota.begin(32 * MIB);
         }
-        assert!(!held.admits(32 * MIB, 0, 64 * MIB));
-        assert!(!held.may_go_on(0, 64 * MIB), "it has room for nothing but small requests");
-        held.end(32 * MIB);
-        assert!(!held.may_go_on(32 * MIB, 64 * MIB), "the answer is not taken");
-        assert!(held.may_go_on(0, 32 * MIB));
+        assert!(!quota.admits(32 * MIB, 0, 64 * MIB));
+        assert!(!quota.may_go_on(0, 64 * MIB), "it has room for nothing but small requests");
+        quota.end(32 * MIB);
+        assert!(!quota.may_go_on(32 * MIB, 64 * MIB), "the answer is not taken");
+        assert!(quota.may_go_on(0, 32 * MIB));
     }
 
     /// Past the total, a client that took no answers could have 64 MiB of them waiting.
     #[test]
     fn past_the_total_a_client_has_one_request_at_a_time_its_answer_included() {
-        let mut held = Held::default();
-        assert!(held.admits(MIB, 0, BYTES_ALL), "each has one");
-        held.begin(MIB);
-        assert!(!held.admits(MIB, 0, BYTES_ALL + MIB));
-        held.end(MIB);
-        assert!(!held.may_go_on(MIB, BYTES_ALL + MIB), "the answer is not taken");
-        assert!(held.may_go_on(0, BYTES_ALL));
+        let mut quota = Quota::default();
+        assert!(quota.admits(MIB, 0, BYTES_ALL), "each has one");
+        quota.begin(MIB);
+        assert!(!quota.admits(MIB, 0, BYTES_ALL + MIB));
+        quota.end(MIB);
+        assert!(!quota.may_go_on(MIB, BYTES_ALL + MIB), "the answer is not taken");
+        assert!(quota.may_go_on(0, BYTES_ALL));
     }
 
     /// Clients that broke off and came again could hold any number of requests that their volume
     /// had not answered.
     #[test]
     fn requests_of_a_client_that_has_gone_stay_in_the_total() {
-        let (mut held, mut all) = (Held::default(), 7);
-        held.begin(5 * MIB);
-        held.count(3 * MIB, &mut all);
+        let (mut quota, mut all) = (Quota::default(), 7);
+        quota.begin(5 * MIB);
+        quota.count(3 * MIB, &mut all);
         assert_eq!(all, 7 + 8 * MIB);
-        held.leave(&mut all);
+        quota.leave(&mut all);
         assert_eq!(all, 7 + 5 * MIB);
     }
 }

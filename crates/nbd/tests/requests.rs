@@ -3,10 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-#[path = "support/memory_volumes.rs"]
-mod memory_volumes;
-#[path = "support/nbd_client.rs"]
-mod nbd_client;
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,8 +14,9 @@ use entresol_wire::nbd::{
     ClientOptions, Command, CommandFlags, ErrorCode, ErrorKind, ExportFlags, Refusal, ReplyStyle,
     Request, StatusExtent, StatusFilter,
 };
-use memory_volumes::Volume;
-use nbd_client::{Answered, NbdClient, Served};
+use entresol_workload::Random;
+use support::client::{Answered, NbdClient, Served};
+use support::memory_volumes::Volume;
 
 const STYLES: [ReplyStyle; 3] = [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended];
 const MIB: u64 = 1 << 20;
@@ -179,18 +176,19 @@ fn what_clients_write_they_read_in_any_style_and_order() {
     for seed in 1..=6 {
         println!("seed {seed}");
         let served = Served::start(vec![Volume::new("plain", SIZE as u64)]);
-        let mut random = support::Random(seed);
+        let mut random = Random::new(seed);
+        let mut below = |limit: usize| random.below(limit as u64) as usize;
         let mut model = vec![0_u8; SIZE];
         let mut clients = STYLES.map(|style| served.client("", style));
         for _ in 0..60 {
-            let client = &mut clients[random.below(3)];
+            let client = &mut clients[below(3)];
             let mut expected = Vec::new();
-            for cookie in 0..1 + random.below(12) as u64 {
-                let offset = random.below(SIZE);
-                let length = 1 + random.below((SIZE - offset).min(20_000));
+            for cookie in 0..1 + below(12) as u64 {
+                let offset = below(SIZE);
+                let length = 1 + below((SIZE - offset).min(20_000));
                 let range = offset..offset + length;
-                let (command, payload) = match random.below(4) {
-                    0 => (Command::Write, vec![random.below(256) as u8; length]),
+                let (command, payload) = match below(4) {
+                    0 => (Command::Write, vec![below(256) as u8; length]),
                     1 => (Command::WriteZeroes, Vec::new()),
                     _ => (Command::Read, Vec::new()),
                 };

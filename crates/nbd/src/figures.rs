@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 
 /// What the server counts of its clients.
 #[derive(Debug)]
-pub(super) struct Figures {
-    pub(super) connections: u64,
-    pub(super) accepted: u64,
-    pub(super) refused: u64,
-    pub(super) handshakes: u64,
-    pub(super) protocol_errors: u64,
-    pub(super) errors: u64,
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
-    pub(super) held_bytes: u64,
+pub(crate) struct Figures {
+    pub(crate) connections: u64,
+    pub(crate) accepted: u64,
+    pub(crate) refused: u64,
+    pub(crate) handshakes: u64,
+    pub(crate) protocol_errors: u64,
+    pub(crate) errors: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) held_bytes: u64,
     requests: [u64; Command::ALL.len()],
     unknown: u64,
     asked_bytes: [u64; Command::ALL.len()],
@@ -53,7 +53,7 @@ impl Default for Figures {
 
 impl Figures {
     /// A request has come.
-    pub(super) fn count(&mut self, command: u16, length: u64) {
+    pub(crate) fn count(&mut self, command: u16, length: u64) {
         match self.requests.get_mut(usize::from(command)) {
             Some(count) => {
                 *count += 1;
@@ -65,24 +65,24 @@ impl Figures {
     }
 
     /// A volume has failed a request.
-    pub(super) fn note_failure(&mut self, sentence: String) {
+    pub(crate) fn note_failure(&mut self, sentence: String) {
         self.failures.get_or_insert((0, sentence)).0 += 1;
     }
 
     /// What people are to be told of failures since the last call: one sentence, however many.
-    pub(super) fn take_failures(&mut self) -> Option<String> {
+    pub(crate) fn take_failures(&mut self) -> Option<String> {
         let (count, sentence) = self.failures.take()?;
         let others = count - 1;
         Some(if others == 0 { sentence } else { format!("{sentence} (and {others} more)") })
     }
 
     /// A volume has answered a request after so long.
-    pub(super) fn answered(&mut self, latency_ns: u64) {
+    pub(crate) fn answered(&mut self, latency_ns: u64) {
         self.latency_us.saturating_record((latency_ns / 1000).max(1));
     }
 
     /// All figures, as JSON.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let by_command = |counts: &[u64]| -> Map<String, Value> {
             let name = |command: Command| command.name().replace(' ', "_");
             let pairs = Command::ALL.iter().zip(counts);

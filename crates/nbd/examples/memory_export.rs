@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use entresol_server::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles};
+use entresol_nbd::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles};
 use entresol_volume::Moment;
 use memory_volumes::{Gate, MemoryVolumes, Volume};
 use signal_hook::consts::{SIGINT, SIGTERM};

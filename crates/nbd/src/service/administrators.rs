@@ -10,15 +10,15 @@ use mio::Token;
 use serde_json::json;
 
 use super::{ADMINISTRATORS_MAX, FIRST_ADMINISTRATOR, Service};
-use crate::nbd::control::{self, Administrator, Begun, Stand};
-use crate::nbd::pending::{Asked, Asker, Waiting};
+use crate::control::{self, Administrator, Begun, Stand};
+use crate::pending::{Asked, Asker, Waiting};
 
 impl Service<'_> {
     /// Takes the administrators that wait, some at a time: one who comes again and again must not
     /// keep the others waiting.
     pub(super) fn accept_administrators(&mut self) {
         for _ in 0..ADMINISTRATORS_MAX {
-            let Some(found) = self.doors.control.as_ref().map(Listener::accept) else {
+            let Some(found) = self.listening.control.as_ref().map(Listener::accept) else {
                 return;
             };
             let mut stream = match found {
@@ -30,7 +30,7 @@ impl Service<'_> {
                 }
             };
             if self.administrators.iter().flatten().count() == ADMINISTRATORS_MAX {
-                // Those who have gone may not have been heard yet.
+                // Those who have gone may not have been heard.
                 (0..self.administrators.len()).for_each(|place| self.hear(place));
             }
             let free = self.administrators.iter().position(Option::is_none);

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_server::{
-    Access, Listen, NbdOptions, NbdPorts, NbdServer, Stopper, TlsDemand, TlsFiles,
-};
+use entresol_nbd::{Access, Listen, NbdOptions, NbdPorts, NbdServer, Stopper, TlsDemand, TlsFiles};
 use entresol_volume::Moment;
 use entresol_wire::nbd::{
     Agreement, Chunk, ClientHandshake, ClientOptions, ClientStep, Error, ErrorCode, ErrorKind,
@@ -22,12 +20,12 @@ use entresol_wire::nbd::{
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use crate::memory_volumes::{Gate, MemoryVolumes, Volume};
-use crate::support::TempDir;
+use super::memory_volumes::{Gate, MemoryVolumes, Volume};
+use super::scratch::Scratch;
 
 /// A server of volumes in memory.
 pub(crate) struct Served {
-    _directory: TempDir,
+    _directory: Scratch,
     pub(crate) ports: NbdPorts,
     pub(crate) gate: Arc<Gate>,
     stopper: Stopper,
@@ -46,18 +44,18 @@ impl Served {
         tls: Option<TlsFiles>,
         tls_demand: TlsDemand,
     ) -> Served {
-        let directory = TempDir::new();
+        let directory = Scratch::new("nbd");
         let options = NbdOptions {
             listen: Listen::Sockets {
                 port: None,
                 bind: Vec::new(),
-                unix: Some(directory.path("nbd")),
+                unix: Some(directory.path().join("nbd")),
                 unix_mode: 0o600,
             },
             tls,
             tls_demand,
             access: Access::Known,
-            control: Some(directory.path("control")),
+            control: Some(directory.path().join("control")),
             admin_port: Some(0),
         };
         let server = NbdServer::open(&options).unwrap();
