@@ -1,0 +1,187 @@
+//! What base, delta page and changes say of one key, put together.
+
+use super::{Change, Folded, Leaf, MergeError, MergeFunction};
+use crate::format::{Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, Row, Rows};
+use crate::sequence::Sequence;
+
+/// Walks a page from row to row.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    rows: Option<Rows<'a>>,
+    next: usize,
+    row: Option<Row<'a>>,
+    key: Vec<u8>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(rows: Option<Rows<'a>>) -> Result<Cursor<'a>, Damage> {
+        let mut cursor = Cursor { rows, next: 0, row: None, key: Vec::new() };
+        cursor.advance()?;
+        Ok(cursor)
+    }
+
+    /// Key of the row that is next; `None` at the end.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        self.row.map(|_| self.key.as_slice())
+    }
+
+    fn advance(&mut self) -> Result<(), Damage> {
+        self.row = match self.rows {
+            Some(rows) if self.next < rows.count() => Some(rows.row(self.next)?),
+            _ => None,
+        };
+        if let Some(row) = self.row {
+            row.key.copy_to(&mut self.key);
+            self.next += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What one key has: a value or none, and what comes on top.
+#[derive(Debug, Default)]
+pub(super) struct Gathered<'a> {
+    key: Vec<u8>,
+    /// The last put, separate value or remove.
+    whole: Option<Whole<'a>>,
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Whole<'a> {
+    effect: Effect,
+    sequence: Sequence,
+    value: &'a [u8],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    sequence: Sequence,
+    value: &'a [u8],
+}
+
+impl<'a> Gathered<'a> {
+    /// Begins with nothing said of `key`.
+    pub(super) fn start(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.whole = None;
+        self.parts.clear();
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// One more thing is said, later than all before.
+    pub(super) fn apply(&mut self, effect: Effect, sequence: Sequence, value: &'a [u8]) {
+        if effect == Effect::Part {
+            self.parts.push(Part { sequence, value });
+        } else {
+            self.whole = Some(Whole { effect, sequence, value });
+            self.parts.clear();
+        }
+    }
+
+    /// Takes the rows of the key from `rows`.
+    pub(super) fn take_rows(&mut self, rows: &mut Cursor<'a>) -> Result<(), Damage> {
+        while let Some(row) = rows.row.filter(|_| rows.key == self.key) {
+            self.apply(row.effect, row.sequence.unwrap_or_default(), row.value);
+            rows.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Adds what was said to a delta page, which knows nothing of the base.
+    pub(super) fn push_changes(&self, builder: &mut PageBuilder) {
+        if let Some(whole) = self.whole {
+            builder.push(&self.key, whole.effect, whole.sequence, whole.value);
+        }
+        for part in &self.parts {
+            builder.push(&self.key, Effect::Part, part.sequence, part.value);
+        }
+    }
+
+    /// The sequence of the last thing said.
+    fn sequence(&self) -> Sequence {
+        let whole = self.whole.map(|whole| whole.sequence);
+        self.parts.last().map(|part| part.sequence).or(whole).unwrap_or_default()
+    }
+}
+
+/// The rows of new leaves, as they are gathered.
+pub(super) struct Target<'m> {
+    builder: PageBuilder,
+    merge: Option<&'m dyn MergeFunction>,
+    folded: Vec<u8>,
+}
+
+impl<'m> Target<'m> {
+    pub(super) fn new(merge: Option<&'m dyn MergeFunction>) -> Target<'m> {
+        Target { builder: PageBuilder::default(), merge, folded: Vec::new() }
+    }
+
+    pub(super) fn into_builder(self) -> PageBuilder {
+        self.builder
+    }
+
+    /// Adds the rows of one leaf with its changes.
+    pub(super) fn merge<'a>(
+        &mut self,
+        leaf: &Leaf<'a>,
+        changes: &[Change<'a>],
+    ) -> Result<(), MergeError> {
+        let (mut base, mut delta) = (Cursor::new(Some(leaf.base))?, Cursor::new(leaf.delta)?);
+        let known = leaf.sequence();
+        let mut waiting = changes.iter().filter(|change| change.sequence > known).peekable();
+        let mut gathered = Gathered::default();
+        loop {
+            let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
+            let Some(key) = next.into_iter().flatten().min() else { return Ok(()) };
+            gathered.start(key);
+            gathered.take_rows(&mut base)?;
+            gathered.take_rows(&mut delta)?;
+            while let Some(change) = waiting.next_if(|change| change.key == gathered.key()) {
+                gathered.apply(change.effect, change.sequence, change.value);
+            }
+            self.push(&gathered)?;
+        }
+    }
+
+    /// Adds what became of a key.
+    fn push(&mut self, gathered: &Gathered<'_>) -> Result<(), MergeError> {
+        let whole = gathered.whole.filter(|whole| whole.effect != Effect::Remove);
+        let sequence = gathered.sequence();
+        // The value is a record of its own, which is not at hand: parts stay beside it.
+        if whole.is_some_and(|whole| whole.effect == Effect::Separate) {
+            gathered.push_changes(&mut self.builder);
+            return Ok(());
+        }
+        let base = whole.map(|whole| whole.value);
+        if gathered.parts.is_empty() {
+            if let Some(value) = base {
+                self.push_row(gathered.key(), sequence, value);
+            }
+            return Ok(());
+        }
+        let merge = self.merge.ok_or(MergeError::NoMergeFunction)?;
+        let parts: Vec<&[u8]> = gathered.parts.iter().map(|part| part.value).collect();
+        let mut folded = std::mem::take(&mut self.folded);
+        folded.clear();
+        let ended = merge.fold(gathered.key(), base, &parts, &mut folded);
+        if folded.len() > INLINE_VALUE_BYTES_MAX {
+            return Err(MergeError::LargeValue(folded.len()));
+        }
+        if ended == Folded::Row {
+            self.push_row(gathered.key(), sequence, &folded);
+        }
+        self.folded = folded;
+        Ok(())
+    }
+
+    fn push_row(&mut self, key: &[u8], sequence: Sequence, value: &[u8]) {
+        if self.merge.is_none_or(|merge| !merge.is_over(key, value)) {
+            self.builder.push(key, Effect::Put, sequence, value);
+        }
+    }
+}
