@@ -3,7 +3,7 @@
 use entresol_heap::Heap;
 use entresol_heap::collections::{RadixTree, TreeBlocks};
 
-use crate::heap::heap_at;
+use crate::address::heap_at;
 use crate::text::Failure;
 
 /// A list that is being read.

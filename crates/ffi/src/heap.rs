@@ -6,6 +6,7 @@ use entresol_heap::{
     Access, Aes256Gcm, Cipher, CreateOptions, Heap, Medium, OpenOptions, ReadGuard,
 };
 
+use crate::address::heap_at;
 use crate::dirty;
 use crate::text;
 use crate::transaction::{alone, durability, finish};
@@ -305,13 +306,6 @@ export! {
         drop(unsafe { Box::from_raw(guard as *mut ReadGuard) });
         Ok(0)
     }
-}
-
-/// # Safety
-/// `address` is an open heap's.
-pub(crate) unsafe fn heap_at<'a>(address: i64) -> &'a Heap {
-    // SAFETY: the caller's promise.
-    unsafe { &*(address as *const Heap) }
 }
 
 fn give(heap: Heap) -> i64 {

@@ -13,6 +13,7 @@
 
 #[macro_use]
 mod export;
+mod address;
 pub mod blocks;
 pub mod buffer;
 mod dirty;

@@ -1,31 +1,28 @@
-//! Flash stores: opening and closing, operations begun and their outcomes reaped, work in the
-//! background, figures.
+//! Flash stores as longs: opening and closing, operations begun and their outcomes reaped, jobs,
+//! figures. The crate `host` has what they do.
 //!
 //! A request is a row of words of the caller's (`request.rs`), an outcome a record (`record.rs`).
 //! Outcomes at hand are answered by the call that begins the operation; all others are given out by
 //! `entresol_store_reap`, which one thread of the caller's calls again and again.
 
-mod bell;
-mod buffers;
-mod host;
-mod jobs;
 mod options;
 mod record;
 mod request;
-mod roster;
-mod waiters;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use entresol_host::{BUFFER_DIRECTORY, Figures, Given, HostedStore, Scan, sweep_buffers};
+
 use crate::text;
 use crate::text::Failure;
-use host::Host;
-use jobs::{Job, Scan, Task};
-use options::BUFFER_DIRECTORY;
+use record::Records;
 use request::{CallerRequest, Row};
+
+/// A store as a caller's address leads to it.
+type Hosted = HostedStore<Records>;
 
 /// Words of one request.
 const REQUEST_WORDS: usize = request::WORDS;
@@ -39,7 +36,8 @@ export! {
     entresol_store_open, Java_io_entresol_heap_engine_Jni_storeOpen(options, length) {
         // SAFETY: the caller's promise.
         let options = unsafe { text::bytes(options, length) };
-        let host = Host::open(&options::parse(options)?)?;
+        let opened = Hosted::open(&options::parse(options)?);
+        let host = opened.map_err(|failure| options::refused(&failure))?;
         Ok(Box::into_raw(Box::new(host)) as i64)
     }
 }
@@ -57,8 +55,9 @@ export! {
             // SAFETY: as above; the row is this call's alone.
             let words: &mut Row = unsafe { &mut *row.cast() };
             // SAFETY: the caller's promise, for the key, the value and the place for outcomes.
-            let mut request = unsafe { CallerRequest::of(words) }?;
-            let at_once = host.begin(&mut request);
+            let CallerRequest { request, mut place } = unsafe { CallerRequest::of(words) }?;
+            let given = host.begin(&request, &mut |answer| place.take(answer));
+            let at_once = given == Given::AtOnce;
             words[0] = u64::from(at_once);
             answered += i64::from(at_once);
         }
@@ -73,13 +72,16 @@ export! {
     entresol_store_reap, Java_io_entresol_heap_engine_Jni_storeReap(store, out) {
         // SAFETY: the caller's promise.
         let host = unsafe { host_at(store) };
-        let batch = host.reap()?;
-        // SAFETY: the caller's promise: two words fit.
-        unsafe {
-            (out as *mut u64).write(batch.address);
-            (out as *mut u64).add(1).write(batch.bytes);
-        }
-        Ok(batch.records)
+        let records = host.reap(|records| {
+            let words = records.words();
+            // SAFETY: the caller's promise: two words fit.
+            unsafe {
+                (out as *mut u64).write(words.as_ptr() as u64);
+                (out as *mut u64).add(1).write(size_of_val(words) as u64);
+            }
+            records.count()
+        })?;
+        Ok(records as i64)
     }
 }
 
@@ -91,16 +93,16 @@ export! {
         // SAFETY: the caller's promise.
         let host = unsafe { host_at(store) };
         let (space, partition) = request::place(argument as u64);
-        let task = match job {
-            SYNC => Task::Sync,
-            DROP_PARTITION => Task::Drop(space, Some(partition)),
-            DROP_SPACE => Task::Drop(space, None),
+        let token = token as u64;
+        match job {
+            SYNC => host.sync(token)?,
+            DROP_PARTITION => host.drop_entries(token, space, Some(partition))?,
+            DROP_SPACE => host.drop_entries(token, space, None)?,
             other => {
                 let sentence = format!("a store has no job {other}; expected 1 to 3");
                 return Err(Failure { kind: 2, sentence });
             }
-        };
-        host.enqueue(Job { token: token as u64, task })?;
+        }
         Ok(0)
     }
 }
@@ -117,7 +119,7 @@ export! {
             // SAFETY: the caller's promise: so many numbers are there.
             (0..count).map(|index| unsafe { first.add(index).read_unaligned() }).collect()
         });
-        let scan = Scan::new(host.scan_step(), request::place(space as u64).0, wanted);
+        let scan = host.scan(request::place(space as u64).0, wanted);
         let scan = if keys_only == 0 { scan } else { scan.of_keys() };
         Ok(Box::into_raw(Box::new(Arc::new(scan))) as i64)
     }
@@ -130,9 +132,7 @@ export! {
     entresol_scan_next, Java_io_entresol_heap_engine_Jni_scanNext(store, scan, token, limit, now) {
         // SAFETY: the caller's promise.
         let (host, scan) = unsafe { (host_at(store), &*(scan as *const Arc<Scan>)) };
-        let now = host.now(now);
-        let task = Task::Scan { scan: Arc::clone(scan), limit: limit as usize, now };
-        host.enqueue(Job { token: token as u64, task })?;
+        host.next_page(token as u64, scan, limit as usize, now)?;
         Ok(0)
     }
 }
@@ -162,7 +162,7 @@ export! {
     entresol_store_statistics, Java_io_entresol_heap_engine_Jni_storeStatistics(store) {
         // SAFETY: the caller's promise.
         let host = unsafe { host_at(store) };
-        Ok(text::leak(0, &host.statistics()?))
+        Ok(text::leak(0, &json(&host.figures()?)))
     }
 }
 
@@ -180,7 +180,7 @@ export! {
     /// Releases the address of a store, which is closed before if nobody did.
     entresol_store_release, Java_io_entresol_heap_engine_Jni_storeRelease(store) {
         // SAFETY: given out by `entresol_store_open`, and used for the last time.
-        let host = unsafe { Box::from_raw(store as *mut Arc<Host>) };
+        let host = unsafe { Box::from_raw(store as *mut Arc<Hosted>) };
         host.close()?;
         Ok(0)
     }
@@ -192,13 +192,47 @@ export! {
     entresol_store_sweep, Java_io_entresol_heap_engine_Jni_storeSweep(folder, length) {
         // SAFETY: the caller's promise.
         let folder = unsafe { text::bytes(folder, length) };
-        buffers::sweep(Path::new(BUFFER_DIRECTORY), Path::new(OsStr::from_bytes(folder)))
+        let folder = Path::new(OsStr::from_bytes(folder));
+        Ok(sweep_buffers(Path::new(BUFFER_DIRECTORY), folder)? as i64)
     }
 }
 
 /// # Safety
 /// `address` is that of a store that was not released.
-unsafe fn host_at<'a>(address: i64) -> &'a Arc<Host> {
+unsafe fn host_at<'a>(address: i64) -> &'a Arc<Hosted> {
     // SAFETY: the caller's promise.
-    unsafe { &*(address as *const Arc<Host>) }
+    unsafe { &*(address as *const Arc<Hosted>) }
+}
+
+/// Figures as a JSON object.
+fn json(Figures { statistics, oldest_pending }: &Figures) -> String {
+    let figures = statistics.figures().into_iter();
+    let mut fields: Vec<String> =
+        figures.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    fields.push(format!("\"write_amplification\":{:.6}", statistics.write_amplification()));
+    fields.push(format!("\"poisoned\":{}", statistics.poisoned));
+    fields.push(format!("\"capacity_bytes\":{}", statistics.capacity_bytes));
+    let oldest = oldest_pending.as_ref().map_or(0, |pending| pending.age.as_secs());
+    fields.push(format!("\"oldest_pending_io_seconds\":{oldest}"));
+    format!("{{{}}}", fields.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use entresol_device::PendingIo;
+    use entresol_tier::Statistics;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_an_object_that_ends_with_the_age_of_what_the_device_has_not_answered() {
+        let statistics = Statistics { capacity_bytes: 1234, ..Statistics::default() };
+        let age = Duration::from_millis(45_600);
+        let oldest_pending = Some(PendingIo { device: "stuck".to_owned(), age });
+        let text = json(&Figures { statistics, oldest_pending });
+        let end = ",\"capacity_bytes\":1234,\"oldest_pending_io_seconds\":45}";
+        assert!(text.starts_with('{') && text.ends_with(end), "{text}");
+    }
 }

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use entresol_heap::{Error, ErrorKind};
 
-/// The kind of a panic; others are in `kind_of`.
+/// The kind of what the system refuses; others are in `kind_of`.
+const IO: u64 = 7;
+/// The kind of a panic.
 pub(crate) const DEFECT: u64 = 8;
 /// The kind of a change or view that would have had to wait for another transaction.
 const HELD: u64 = 9;
@@ -34,12 +36,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A panic: a defect of this library.
     pub(crate) fn defect(panic: &(dyn Any + Send)) -> Failure {
-        let said = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no sentence");
-        Failure { kind: DEFECT, sentence: format!("a defect of the native library: {said}") }
+        Failure::from_host(&entresol_host::Failure::of_panic(panic))
     }
 
     /// A refused system call.
@@ -49,18 +46,28 @@ impl Failure {
 
     /// The same, with what the system said.
     pub(crate) fn system(what: &str, error: &std::io::Error) -> Failure {
-        Failure { kind: 7, sentence: format!("{what}: {error}") }
+        Failure { kind: IO, sentence: format!("{what}: {error}") }
     }
 
-    /// What a flash store said.
-    pub(crate) fn from_store(error: &entresol_tier::Error) -> Failure {
-        Failure { kind: kind_of_store(error.kind()), sentence: error.to_string() }
+    /// What a hosted store said.
+    pub(crate) fn from_host(failure: &entresol_host::Failure) -> Failure {
+        use entresol_host::Failure as Said;
+        match failure {
+            Said::Store(error) => {
+                Failure { kind: kind_of_store(error.kind()), sentence: error.to_string() }
+            }
+            Said::System { wanted, source } => Failure::system(wanted, source),
+            Said::Defect(said) => {
+                let sentence = format!("a defect of the native library: {said}");
+                Failure { kind: DEFECT, sentence }
+            }
+        }
     }
 }
 
-impl From<entresol_tier::Error> for Failure {
-    fn from(error: entresol_tier::Error) -> Failure {
-        Failure::from_store(&error)
+impl From<entresol_host::Failure> for Failure {
+    fn from(failure: entresol_host::Failure) -> Failure {
+        Failure::from_host(&failure)
     }
 }
 
@@ -137,7 +144,7 @@ fn kind_of(kind: ErrorKind) -> u64 {
         ErrorKind::Held => HELD,
         ErrorKind::Busy => CIRCLE,
         ErrorKind::Unsettled => UNSETTLED,
-        _ => 7,
+        _ => IO,
     }
 }
 
@@ -152,7 +159,7 @@ fn kind_of_store(kind: entresol_tier::ErrorKind) -> u64 {
         Kind::Busy => BUSY,
         Kind::WrongKey => WRONG_KEY,
         Kind::Device => DEVICE,
-        _ => 7,
+        _ => IO,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use entresol_heap::{Durability, Heap, Savepoint, Transaction};
 
-use crate::heap::heap_at;
+use crate::address::heap_at;
 use crate::text::Failure;
 
 /// What a transaction's address refers to.

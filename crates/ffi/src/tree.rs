@@ -5,7 +5,7 @@ use std::ops::Bound;
 use entresol_heap::Transaction;
 use entresol_heap::collections::{RadixTree, TreeRange, TreeView};
 
-use crate::heap::heap_at;
+use crate::address::heap_at;
 use crate::text;
 use crate::text::Failure;
 use crate::transaction::transaction_at;

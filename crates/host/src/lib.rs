@@ -1,18 +1,26 @@
-//! What every process around the engine lends it: a clock, a thread for its background work, and
-//! the watch over devices that do not answer.
+//! What every process around the engine lends it: a clock, a thread for its background work, the
+//! watch over devices that do not answer; and all of these together, with sessions and jobs, for a
+//! store in a process that is not made around it.
 //!
 //! The engine starts no thread and reads no clock; server, libraries and commands take both from
 //! here. What a process says of failures, and to whom, is its own; servers `report` it.
 
+mod buffers;
 mod clock;
 mod figures;
+mod hosted;
 mod process;
 mod report;
 mod stall_watch;
 mod upkeep;
 
+pub use buffers::{BUFFER_DIRECTORY, sweep_buffers};
 pub use clock::{ForeignClock, now};
 pub use figures::FIGURES_WAIT;
+pub use hosted::{
+    Answer, Extent, Failure, Figures, Given, HostedOptions, HostedStore, Outbox, PageEnd, Request,
+    Scan, Waiter,
+};
 pub use process::{ProcessFigures, allow_open_files, is_ignored, open_files};
 pub use report::report;
 pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};

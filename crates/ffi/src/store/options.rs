@@ -2,57 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
-use entresol_device::{
-    Device, DeviceList, FileOptions, Force, Growth, MadeFiles, Selection, boot_identity,
-    machine_memory_bytes, memory_share, on_all_processors,
-};
+use entresol_device::Selection;
+use entresol_host::{BUFFER_DIRECTORY, HostedOptions};
 use entresol_tier::{
-    Admission, Compression, Durability, EncryptionKey, ErrorKind, OpenMode, Reclaim, StoreOptions,
-    Tiered, TieredOptions, Timestamp, WriteMode,
+    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode,
 };
 
 use crate::text::Failure;
 
 /// Bytes that go to one device of a new stripe before the next.
 const STRIPE_UNIT_BYTES: u64 = 1 << 20;
-const MEMORY_BYTES: u64 = 256 << 20;
-/// Where write buffers outlive the process if nobody says otherwise.
-pub(super) const BUFFER_DIRECTORY: &str = "/dev/shm";
-
-/// How a store is opened.
-#[derive(Debug)]
-pub(super) struct Options {
-    devices: String,
-    instance: u32,
-    selection: Selection,
-    capacity_bytes: Option<u64>,
-    pub(super) tiered: TieredOptions,
-}
 
 /// Reads options.
-pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
+pub(super) fn parse(text: &[u8]) -> Result<HostedOptions, Failure> {
     let text = std::str::from_utf8(text).map_err(|error| wrong("text", "UTF-8", &error))?;
-    let store = StoreOptions {
-        boot: boot_identity(),
-        parallel: on_all_processors,
-        seed: seed(),
-        ..StoreOptions::default()
-    };
-    let mut options = Options {
-        devices: String::new(),
-        instance: 0,
-        selection: Selection::SearchPath,
-        capacity_bytes: None,
-        tiered: TieredOptions {
-            store,
-            memory_bytes: machine_memory_bytes()
-                .map_or(MEMORY_BYTES, |total| MEMORY_BYTES.min(memory_share(total))),
-            cache_bytes: None,
-            admission: Admission::Always,
-        },
-    };
+    let mut options = HostedOptions::new("");
     let mut buffers = None;
     for line in text.lines().filter(|line| !line.is_empty()) {
         let (name, value) =
@@ -60,158 +25,96 @@ pub(super) fn parse(text: &[u8]) -> Result<Options, Failure> {
         if name == "buffer-directory" {
             buffers = Some(PathBuf::from(value));
         } else {
-            options.set(name, value)?;
+            set(&mut options, name, value)?;
         }
     }
     if options.devices.is_empty() {
         return Err(wrong("devices", "a path, or several with commas between", &"nothing"));
     }
-    options.place_buffers(buffers)?;
+    place_buffers(&mut options.tiered.store, buffers)?;
     Ok(options)
 }
 
-impl Options {
-    /// Opens the store, or makes it.
-    pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Failure> {
-        self.open_store(now).map_err(|error| {
-            let mut failure = Failure::from_store(&error);
-            if error.is_forceable() {
-                failure.sentence.push_str(": the mode `reformat` does");
-            }
-            failure
-        })
+/// What is said of a store that cannot be opened.
+pub(super) fn refused(failure: &entresol_host::Failure) -> Failure {
+    let mut said = Failure::from_host(failure);
+    if let entresol_host::Failure::Store(error) = failure
+        && error.is_forceable()
+    {
+        said.sentence.push_str(": the mode `reformat` does");
     }
+    said
+}
 
-    fn open_store(&self, now: Timestamp) -> Result<Arc<Tiered>, entresol_tier::Error> {
-        let list = DeviceList::parse(&self.devices, self.instance)?;
-        let opened = self.open_within(&list, self.capacity_bytes, now);
-        match &opened {
-            Err(error) if self.may_be_larger(&list, error.kind()) => {
-                self.open_within(&list, None, now)
-            }
-            _ => opened,
+fn set(options: &mut HostedOptions, name: &str, value: &str) -> Result<(), Failure> {
+    let store = &mut options.tiered.store;
+    match name {
+        "devices" => options.devices = value.to_string(),
+        "instance" => options.instance = number(name, value)?,
+        "selection" => {
+            let stripe = Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES };
+            let known = [("search", Selection::SearchPath), ("stripe", stripe)];
+            options.selection = choice(name, value, &known)?;
         }
-    }
-
-    /// Whether a store may be there that is larger than the capacity asked for: none shrinks.
-    fn may_be_larger(&self, list: &DeviceList, refusal: ErrorKind) -> bool {
-        let Some(wanted) = self.capacity_bytes else { return false };
-        match self.selection {
-            Selection::SearchPath => refusal == ErrorKind::Incompatible,
-            Selection::Stripe { unit_bytes } => {
-                // Members that are too small are refused likewise.
-                let count = list.paths().count() as u64;
-                let member = wanted.div_ceil(count) + 2 * unit_bytes;
-                let is_there = |path: &Path| {
-                    std::fs::metadata(path).is_ok_and(|is| !is.is_file() || is.len() >= member)
-                };
-                refusal == ErrorKind::InvalidInput && list.paths().all(is_there)
-            }
+        "capacity" => {
+            options.capacity_bytes = Some(number(name, value)?);
+            store.capacity_bytes = options.capacity_bytes;
         }
-    }
-
-    fn open_within(
-        &self,
-        list: &DeviceList,
-        capacity_bytes: Option<u64>,
-        now: Timestamp,
-    ) -> Result<Arc<Tiered>, entresol_tier::Error> {
-        let files = MadeFiles::default();
-        let device = self.open_device(list, capacity_bytes, &files)?;
-        let opened = Tiered::open(device, self.tiered.clone(), now);
-        opened.inspect_err(|_| files.remove())
-    }
-
-    fn open_device(
-        &self,
-        list: &DeviceList,
-        capacity_bytes: Option<u64>,
-        made: &MadeFiles,
-    ) -> entresol_device::Result<Arc<dyn Device>> {
-        let overwrites =
-            matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
-        let options = FileOptions {
-            capacity_bytes,
-            growth: Growth::ToCapacity,
-            force: if overwrites { Force::Yes } else { Force::No },
-            makes: self.tiered.store.mode != OpenMode::ReadOnly,
-            made: Some(made.clone()),
-            ..FileOptions::default()
-        };
-        list.open(self.selection, &options, &mut |_| {})
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
-        let store = &mut self.tiered.store;
-        match name {
-            "devices" => self.devices = value.to_string(),
-            "instance" => self.instance = number(name, value)?,
-            "selection" => {
-                let stripe = Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES };
-                let known = [("search", Selection::SearchPath), ("stripe", stripe)];
-                self.selection = choice(name, value, &known)?;
-            }
-            "capacity" => {
-                self.capacity_bytes = Some(number(name, value)?);
-                store.capacity_bytes = self.capacity_bytes;
-            }
-            "memory" => self.tiered.memory_bytes = number(name, value)?,
-            "cache" => self.tiered.cache_bytes = Some(number(name, value)?),
-            "shards" => store.shards = number(name, value)?,
-            "segment" => store.segment_bytes = number(name, value)?,
-            "durability" => store.durability = durability(name, value)?,
-            "write-mode" => {
-                let known = [("through", WriteMode::Through), ("behind", WriteMode::Behind)];
-                store.write_mode = choice(name, value, &known)?;
-            }
-            "reclaim" => {
-                let known = [("store", Reclaim::Compact), ("cache", Reclaim::Evict)];
-                store.reclaim = choice(name, value, &known)?;
-            }
-            "compression" => {
-                let known = [
-                    ("none", Compression::None),
-                    ("lz4", Compression::Lz4),
-                    ("zstd", Compression::Zstd),
-                ];
-                store.compression = choice(name, value, &known)?;
-            }
-            "mode" => {
-                let known = [
-                    ("open", OpenMode::OpenOrCreate),
-                    ("overwrite", OpenMode::OpenOrOverwrite),
-                    ("reformat", OpenMode::Reformat),
-                    ("read-only", OpenMode::ReadOnly),
-                ];
-                store.mode = choice(name, value, &known)?;
-            }
-            "encryption-key" => store.encryption = Some(encryption_key(name, value)?),
-            "write-budget" => {
-                self.tiered.admission = match number(name, value)? {
-                    0 => Admission::Always,
-                    budget => Admission::WriteBudget(budget),
-                };
-            }
-            _ => return Err(wrong(name, "the name of an option", &"an unknown one")),
+        "memory" => options.tiered.memory_bytes = number(name, value)?,
+        "cache" => options.tiered.cache_bytes = Some(number(name, value)?),
+        "shards" => store.shards = number(name, value)?,
+        "segment" => store.segment_bytes = number(name, value)?,
+        "durability" => store.durability = durability(name, value)?,
+        "write-mode" => {
+            let known = [("through", WriteMode::Through), ("behind", WriteMode::Behind)];
+            store.write_mode = choice(name, value, &known)?;
         }
-        Ok(())
+        "reclaim" => {
+            let known = [("store", Reclaim::Compact), ("cache", Reclaim::Evict)];
+            store.reclaim = choice(name, value, &known)?;
+        }
+        "compression" => {
+            let known = [
+                ("none", Compression::None),
+                ("lz4", Compression::Lz4),
+                ("zstd", Compression::Zstd),
+            ];
+            store.compression = choice(name, value, &known)?;
+        }
+        "mode" => {
+            let known = [
+                ("open", OpenMode::OpenOrCreate),
+                ("overwrite", OpenMode::OpenOrOverwrite),
+                ("reformat", OpenMode::Reformat),
+                ("read-only", OpenMode::ReadOnly),
+            ];
+            store.mode = choice(name, value, &known)?;
+        }
+        "encryption-key" => store.encryption = Some(encryption_key(name, value)?),
+        "write-budget" => {
+            options.tiered.admission = match number(name, value)? {
+                0 => Admission::Always,
+                budget => Admission::WriteBudget(budget),
+            };
+        }
+        _ => return Err(wrong(name, "the name of an option", &"an unknown one")),
     }
+    Ok(())
+}
 
-    /// Says where the write buffers are that outlive the process, if the durability asks for some.
-    fn place_buffers(&mut self, named: Option<PathBuf>) -> Result<(), Failure> {
-        let store = &mut self.tiered.store;
-        if !matches!(store.durability, Durability::Process | Durability::Periodic(_)) {
-            return Ok(());
-        }
-        let directory = named.unwrap_or_else(|| Path::new(BUFFER_DIRECTORY).to_path_buf());
-        if !directory.is_dir() {
-            let expected = "a directory in memory for the write buffers that outlive the process";
-            let found = format!("{}, which is none", directory.display());
-            return Err(wrong("buffer-directory", expected, &found));
-        }
-        store.buffer_directory = Some(directory);
-        Ok(())
+/// Says where the write buffers are that outlive the process, if the durability asks for some.
+fn place_buffers(store: &mut StoreOptions, named: Option<PathBuf>) -> Result<(), Failure> {
+    if !matches!(store.durability, Durability::Process | Durability::Periodic(_)) {
+        return Ok(());
     }
+    let directory = named.unwrap_or_else(|| Path::new(BUFFER_DIRECTORY).to_path_buf());
+    if !directory.is_dir() {
+        let expected = "a directory in memory for the write buffers that outlive the process";
+        let found = format!("{}, which is none", directory.display());
+        return Err(wrong("buffer-directory", expected, &found));
+    }
+    store.buffer_directory = Some(directory);
+    Ok(())
 }
 
 fn number<T: FromStr<Err = std::num::ParseIntError>>(
@@ -247,12 +150,6 @@ fn encryption_key(name: &str, value: &str) -> Result<EncryptionKey, Failure> {
         *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
     }
     Ok(EncryptionKey(key))
-}
-
-/// What a new store's hashes are seeded with: a number that others cannot foresee.
-fn seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id())
 }
 
 fn wrong(name: &str, expected: &str, found: &dyn std::fmt::Display) -> Failure {

@@ -1,17 +1,23 @@
-//! Outcomes as records: eight words, the key, the value, each filled up to a multiple of eight
+//! Answers as records: eight words, the key, the value, each filled up to a multiple of eight
 //! bytes. `include/entresol.h` draws them.
 
-use entresol_tier::{Entry, Error, Outcome};
+use entresol_host::{Answer, Extent, Outbox, PageEnd};
+use entresol_tier::{Entry, Outcome};
 
 use crate::text::Failure;
 
+/// Set in the tokens of requests whose answer has no value.
+pub(super) const WITHOUT_VALUE: u64 = 1 << 63;
+
 /// Words before the bytes.
-pub(super) const WORDS: usize = 8;
+const WORDS: usize = 8;
 const WORD_BYTES: usize = 8;
+/// Words that are kept allocated where records are let go.
+const WORDS_KEPT: usize = 1 << 20;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     /// Get: the entry.
     Found = 1,
     /// There is no such entry.
@@ -35,25 +41,25 @@ pub(super) enum Kind {
 /// A record before it has a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    pub(super) token: u64,
-    pub(super) kind: Kind,
+    token: u64,
+    kind: Kind,
     /// A version, the kind of a failure, or whether a scan goes on.
-    pub(super) number: u64,
+    number: u64,
     /// When the entry ends, ms; 0: never. Of the end of a page: records that were damaged.
-    pub(super) expires_ms: u64,
+    expires_ms: u64,
     /// The caller's byte, and the seconds of idleness from bit 32 on.
-    pub(super) extras: u64,
-    pub(super) key: &'a [u8],
-    pub(super) value: &'a [u8],
+    extras: u64,
+    key: &'a [u8],
+    value: &'a [u8],
 }
 
 impl<'a> Record<'a> {
     /// One without key, value and number.
-    pub(super) fn new(token: u64, kind: Kind) -> Record<'a> {
+    fn new(token: u64, kind: Kind) -> Record<'a> {
         Record { token, kind, number: 0, expires_ms: 0, extras: 0, key: &[], value: &[] }
     }
 
-    pub(super) fn of_outcome(token: u64, outcome: &Outcome<'a>) -> Record<'a> {
+    fn of_outcome(token: u64, outcome: &Outcome<'a>) -> Record<'a> {
         let versioned = |kind, version: u64| Record { number: version, ..Record::new(token, kind) };
         match outcome {
             Outcome::Found(entry) => {
@@ -70,7 +76,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    pub(super) fn of_entry(token: u64, entry: &Entry<'a>) -> Record<'a> {
+    fn of_entry(token: u64, entry: &Entry<'a>) -> Record<'a> {
         let idle = entry.expiry.idle_seconds.map_or(0, |seconds| u64::from(seconds.get()));
         Record {
             token,
@@ -94,7 +100,7 @@ impl<'a> Record<'a> {
     }
 
     /// Puts the record to the end of `out`.
-    pub(super) fn append(&self, out: &mut Vec<u64>) {
+    fn append(&self, out: &mut Vec<u64>) {
         let (length, words) = (out.len(), self.words());
         out.reserve(words);
         // SAFETY: so many words were reserved, and `write` fills all of them.
@@ -137,22 +143,72 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Calls `visit` with the record of an outcome, or with that of a failure.
-pub(super) fn with_record(
-    token: u64,
-    outcome: &Result<Outcome<'_>, Error>,
-    visit: &mut dyn FnMut(&Record<'_>),
-) {
-    match outcome {
-        Ok(outcome) => visit(&Record::of_outcome(token, outcome)),
-        Err(error) => with_failure(token, &Failure::from_store(error), visit),
+/// Records one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    words: Vec<u64>,
+    count: usize,
+}
+
+impl Records {
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 }
 
-/// The same for a failure.
-pub(super) fn with_failure(token: u64, failure: &Failure, visit: &mut dyn FnMut(&Record<'_>)) {
-    let value = failure.sentence.as_bytes();
-    visit(&Record { number: failure.kind, value, ..Record::new(token, Kind::Failed) });
+impl Outbox for Records {
+    fn add(&mut self, token: u64, answer: &Answer<'_>) {
+        with_record(token, answer, |record| record.append(&mut self.words));
+        self.count += 1;
+    }
+
+    fn append(&mut self, others: &mut Records) {
+        self.words.append(&mut others.words);
+        self.count += std::mem::take(&mut others.count);
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { answers: self.count, bytes: self.words.len() * WORD_BYTES }
+    }
+
+    fn truncate(&mut self, extent: Extent) {
+        self.words.truncate(extent.bytes / WORD_BYTES);
+        self.words.shrink_to(WORDS_KEPT);
+        self.count = extent.answers;
+    }
+}
+
+/// Shows the record of an answer, without the value that is found where the caller asked for none.
+pub(super) fn with_record<T>(
+    token: u64,
+    answer: &Answer<'_>,
+    see: impl FnOnce(&Record<'_>) -> T,
+) -> T {
+    let shown = token & !WITHOUT_VALUE;
+    match answer {
+        Answer::Outcome(Outcome::Found(entry)) if shown != token => {
+            let found = Outcome::Found(Entry { value: &[], ..*entry });
+            see(&Record::of_outcome(shown, &found))
+        }
+        Answer::Outcome(outcome) => see(&Record::of_outcome(shown, outcome)),
+        Answer::Entry(entry) => see(&Record::of_entry(shown, entry)),
+        Answer::Done => see(&Record::new(shown, Kind::Done)),
+        Answer::PageEnd(PageEnd { goes_on, damaged, damage }) => see(&Record {
+            number: u64::from(*goes_on),
+            expires_ms: *damaged,
+            value: damage.unwrap_or_default().as_bytes(),
+            ..Record::new(shown, Kind::Done)
+        }),
+        Answer::Failed(failure) => {
+            let Failure { kind, sentence } = Failure::from_host(failure);
+            let value = sentence.as_bytes();
+            see(&Record { number: kind, value, ..Record::new(shown, Kind::Failed) })
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,20 +2,18 @@
 
 use std::num::NonZeroU32;
 
+use entresol_host::{Answer, Given, Request, Waiter};
 use entresol_tier::{
     Condition, Durability, Expiry, Key, Operation, Pinning, PutOptions, SpaceId, Timestamp, Version,
 };
 
-use super::record::Record;
+use super::record::{WITHOUT_VALUE, with_record};
 use crate::text::Failure;
 
 /// Words of a request.
 pub(super) const WORDS: usize = 16;
 /// The words of a request.
 pub(super) type Row = [u64; WORDS];
-
-/// Set in the tokens of requests whose answer has no value.
-pub(super) const WITHOUT_VALUE: u64 = 1 << 63;
 
 const GET: u64 = 1;
 const PUT: u64 = 2;
@@ -29,12 +27,14 @@ const WAITS: u64 = 16;
 /// One operation of a caller's, its bytes still in the caller's memory.
 #[derive(Debug)]
 pub(super) struct CallerRequest<'a> {
-    pub(super) token: u64,
-    /// The caller's clock; 0: the system's.
-    pub(super) now: i64,
-    pub(super) operation: Operation<'a>,
-    /// Whether the caller's thread may wait for the device.
-    pub(super) waits: bool,
+    pub(super) request: Request<'a>,
+    pub(super) place: AnswerPlace,
+}
+
+/// Where a caller wants the answer, if there is one at once.
+#[derive(Debug)]
+pub(super) struct AnswerPlace {
+    token: u64,
     out: *mut u64,
     out_bytes: usize,
 }
@@ -85,78 +85,26 @@ impl<'a> CallerRequest<'a> {
                 return Err(Failure { kind: 2, sentence });
             }
         };
+        let token = if wanted == CONTAINS { row[1] | WITHOUT_VALUE } else { row[1] };
+        let waiter = if row[0] & WAITS != 0 { Waiter::Caller } else { Waiter::Reaper };
         Ok(CallerRequest {
-            waits: row[0] & WAITS != 0,
-            token: if wanted == CONTAINS { row[1] | WITHOUT_VALUE } else { row[1] },
-            now: row[2] as i64,
-            operation,
-            out: row[14] as *mut u64,
-            out_bytes: row[15] as usize,
+            request: Request { token, now_ms: row[2] as i64, operation, waiter },
+            place: AnswerPlace { token, out: row[14] as *mut u64, out_bytes: row[15] as usize },
         })
     }
-
-    /// Writes `record` to the request's place for outcomes, if it fits.
-    pub(super) fn answer(&mut self, record: &Record<'_>) -> bool {
-        let fits = record.bytes() <= self.out_bytes;
-        if fits {
-            // SAFETY: the promise that `of` was given.
-            unsafe { record.write(self.out) };
-        }
-        fits
-    }
 }
 
-/// An operation with bytes of its own.
-#[derive(Debug)]
-pub(super) struct OwnedOperation {
-    space: SpaceId,
-    partition: u16,
-    key: Vec<u8>,
-    value: Vec<u8>,
-    action: Action,
-}
-
-/// What an owned operation does.
-#[derive(Debug, Clone, Copy)]
-enum Action {
-    Get,
-    Put(PutOptions),
-    Remove(Condition),
-    Touch(Expiry, Condition),
-}
-
-impl OwnedOperation {
-    pub(super) fn of(operation: &Operation<'_>) -> OwnedOperation {
-        let (key, value, action) = match *operation {
-            Operation::Get { key } => (key, &[][..], Action::Get),
-            Operation::Put { key, value, options } => (key, value, Action::Put(options)),
-            Operation::Remove { key, condition } => (key, &[][..], Action::Remove(condition)),
-            Operation::Touch { key, expiry, condition } => {
-                (key, &[][..], Action::Touch(expiry, condition))
+impl AnswerPlace {
+    /// Writes the record of `answer`, if it fits.
+    pub(super) fn take(&mut self, answer: &Answer<'_>) -> Given {
+        with_record(self.token, answer, |record| {
+            if record.bytes() > self.out_bytes {
+                return Given::Reaped;
             }
-        };
-        OwnedOperation {
-            space: key.space,
-            partition: key.partition,
-            key: key.bytes.to_vec(),
-            value: value.to_vec(),
-            action,
-        }
-    }
-
-    pub(super) fn operation(&self) -> Operation<'_> {
-        let key = Key { space: self.space, partition: self.partition, bytes: &self.key };
-        match self.action {
-            Action::Get => Operation::Get { key },
-            Action::Put(options) => Operation::Put { key, value: &self.value, options },
-            Action::Remove(condition) => Operation::Remove { key, condition },
-            Action::Touch(expiry, condition) => Operation::Touch { key, expiry, condition },
-        }
-    }
-
-    /// Bytes of key and value.
-    pub(super) fn bytes(&self) -> usize {
-        self.key.len() + self.value.len()
+            // SAFETY: the promise that `CallerRequest::of` was given.
+            unsafe { record.write(self.out) };
+            Given::AtOnce
+        })
     }
 }
 

@@ -5,12 +5,13 @@ use mio::unix::SourceFd;
 use mio::{Interest, Poll, Token, Waker};
 use parking_lot::RwLock;
 
-use crate::text::Failure;
+use crate::hosted::failure::Failure;
 
 const BELL: Token = Token(0);
 const DEVICE: Token = Token(1);
 
 /// A bell until it is removed. The lock is a leaf.
+#[derive(Debug)]
 pub(super) struct Bell {
     waker: RwLock<Option<Waker>>,
 }
@@ -32,7 +33,7 @@ impl Bell {
 
 /// What waits for signals of the sessions' reads and of a bell, and whether there are any.
 pub(super) fn signals(sessions: &[Session]) -> Result<(Poll, Bell, bool), Failure> {
-    let failed = |error: std::io::Error| Failure::system("cannot wait for devices", &error);
+    let failed = |error: std::io::Error| Failure::system("cannot wait for devices", error);
     let poll = Poll::new().map_err(failed)?;
     let bell = Waker::new(poll.registry(), BELL).map_err(failed)?;
     let mut descriptors: Vec<_> = sessions.iter().flat_map(Session::poll_fds).collect();

@@ -8,14 +8,14 @@
 //! 2. Names of what is gone are harmless: nothing is found by them.
 
 use std::collections::HashMap;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use entresol_tier::{EntryName, Key, SpaceId};
 use parking_lot::Mutex;
 
-use super::jobs::Scan;
+use crate::hosted::scan::Scan;
 
 /// Names that are noted, at most; 16 bytes each.
 const NAMES_MAX: usize = 1 << 20;
@@ -28,7 +28,15 @@ pub(super) struct Roster {
     active: AtomicBool,
     lists: Mutex<Option<Lists>>,
     /// Puts that are not answered yet, by their tokens.
-    pending: Mutex<HashMap<u64, (SpaceId, u16, EntryName)>>,
+    pending: Mutex<HashMap<u64, Written>>,
+}
+
+/// An entry that was put.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    space: SpaceId,
+    partition: u16,
+    name: EntryName,
 }
 
 #[derive(Debug)]
@@ -60,11 +68,7 @@ impl Roster {
     /// Begins to note for `scan` the entries of as many partitions as there is room for; whether it
     /// does. `counts` gives partitions, in the order in which they may be wanted, and how many
     /// entries they have.
-    pub(super) fn begin(
-        &self,
-        (scan, space): (Weak<Scan>, SpaceId),
-        counts: impl Iterator<Item = (u16, u64)>,
-    ) -> bool {
+    pub(super) fn begin(&self, scan: &Arc<Scan>, counts: impl Iterator<Item = (u16, u64)>) -> bool {
         let mut guard = self.lists.lock();
         let busy =
             |lists: &Lists| lists.noting.as_ref().is_some_and(|noting| noting.upgrade().is_some());
@@ -81,14 +85,19 @@ impl Roster {
             self.end(&mut guard);
             return false;
         }
-        let lists = Lists { space, names, count: 0, noting: Some(scan), used: Instant::now() };
-        *guard = Some(lists);
+        *guard = Some(Lists {
+            space: scan.space,
+            names,
+            count: 0,
+            noting: Some(Arc::downgrade(scan)),
+            used: Instant::now(),
+        });
         // From here on puts are noted; those that were begun before and cannot be read yet are in
         // `pending`, as they will be told of later.
         self.active.store(true, Ordering::SeqCst);
         let pending: Vec<_> = self.pending.lock().values().copied().collect();
-        for (space, partition, name) in pending {
-            self.add(&mut guard, (space, partition), name);
+        for written in pending {
+            self.add(&mut guard, written);
         }
         true
     }
@@ -100,8 +109,8 @@ impl Roster {
             let Some(lists) = guard.as_ref().filter(|lists| lists.are_noted_by(scan)) else {
                 return;
             };
-            let place = (lists.space, *partition);
-            self.add(&mut guard, place, *name);
+            let read = Written { space: lists.space, partition: *partition, name: *name };
+            self.add(&mut guard, read);
         }
     }
 
@@ -126,14 +135,14 @@ impl Roster {
         token: Option<u64>,
         name: &dyn Fn() -> Option<EntryName>,
     ) {
-        let place = (key.space, key.partition);
+        let written = |name| Written { space: key.space, partition: key.partition, name };
         if let Some((token, name)) = token.zip(token.and_then(|_| name())) {
-            self.pending.lock().insert(token, (place.0, place.1, name));
+            self.pending.lock().insert(token, written(name));
         }
         if self.active.load(Ordering::SeqCst)
             && let Some(name) = name()
         {
-            self.add(&mut self.lists.lock(), place, name);
+            self.add(&mut self.lists.lock(), written(name));
         }
     }
 
@@ -163,10 +172,11 @@ impl Roster {
         self.pending.lock().len()
     }
 
-    fn add(&self, lists: &mut Option<Lists>, place: (SpaceId, u16), name: EntryName) {
-        let Some(some) = lists.as_mut().filter(|lists| lists.space == place.0) else { return };
-        if let Some(names) = some.names.get_mut(&place.1) {
-            names.push(name);
+    fn add(&self, lists: &mut Option<Lists>, written: Written) {
+        let of_space = |lists: &&mut Lists| lists.space == written.space;
+        let Some(some) = lists.as_mut().filter(of_space) else { return };
+        if let Some(names) = some.names.get_mut(&written.partition) {
+            names.push(written.name);
             some.count += 1;
             if some.count > NAMES_MAX {
                 self.end(lists);

@@ -1,12 +1,34 @@
-//! A host over a device that does not answer, and one whose ring of outcomes is full.
+//! A hosted store over a device that does not answer, and answers that find no room.
 
 use entresol_device::{
     Counters, Device, Geometry, MemoryDevice, PendingIo, Queue, QueueOptions, Result,
 };
-use entresol_tier::{Admission, Durability, StoreOptions, TieredOptions};
+use entresol_tier::{Admission, Durability, Key, PutOptions, SpaceId, StoreOptions, TieredOptions};
 
-use super::super::request::{Row, WORDS};
 use super::*;
+
+/// The tokens of answers.
+#[derive(Debug, Default)]
+struct Tokens(Vec<u64>);
+
+impl Outbox for Tokens {
+    fn add(&mut self, token: u64, _answer: &Answer<'_>) {
+        self.0.push(token);
+    }
+    fn append(&mut self, others: &mut Tokens) {
+        self.0.append(&mut others.0);
+    }
+    fn extent(&self) -> Extent {
+        Extent { answers: self.0.len(), bytes: self.0.len() * 8 }
+    }
+    fn truncate(&mut self, extent: Extent) {
+        self.0.truncate(extent.answers);
+    }
+}
+
+fn hosted(tiered: Arc<Tiered>) -> Arc<HostedStore<Tokens>> {
+    HostedStore::over(tiered, ForeignClock::default()).unwrap()
+}
 
 /// A device that has not answered for 45 seconds.
 struct StuckDevice(MemoryDevice);
@@ -52,21 +74,20 @@ fn a_put_whose_outcome_finds_no_room_at_its_place_is_answered_once_by_who_reaps(
         admission: Admission::Always,
     };
     let tiered = Tiered::open(device, options, Timestamp(1)).unwrap();
-    let host = Host::over(tiered, ForeignClock::default()).ok().unwrap();
-    let key = b"key";
-    let mut row: Row = [0; WORDS];
-    (row[0], row[1], row[4], row[5]) = (2, 77, key.as_ptr() as u64, key.len() as u64);
-    // SAFETY: the key outlives the request, which has no place for outcomes.
-    let mut request = unsafe { CallerRequest::of(&row) }.ok().unwrap();
-    assert!(!host.begin(&mut request));
-    assert_eq!(host.reap().ok().unwrap().records, 1);
+    let host = hosted(tiered);
+    let key = Key { space: SpaceId(0), partition: 0, bytes: b"key" };
+    let options = PutOptions::default();
+    let operation = Operation::Put { key, value: b"", options };
+    let request = Request { token: 77, now_ms: 0, operation, waiter: Waiter::Reaper };
+    assert_eq!(host.begin(&request, &mut |_| Given::Reaped), Given::Reaped);
+    assert_eq!(host.reap(|tokens| tokens.0.clone()).unwrap(), [77]);
     assert_eq!(host.roster.pending_puts(), 0);
-    host.close().ok().unwrap();
+    host.close().unwrap();
 }
 
 /// A program that embeds a store had no way to know why nothing went on.
 #[test]
-fn statistics_tell_for_how_long_the_device_has_not_answered() {
+fn figures_tell_for_how_long_the_device_has_not_answered() {
     let device = Arc::new(StuckDevice(MemoryDevice::new(64 << 20).unwrap()));
     let options = TieredOptions {
         store: StoreOptions::default(),
@@ -75,11 +96,8 @@ fn statistics_tell_for_how_long_the_device_has_not_answered() {
         admission: Admission::Always,
     };
     let tiered = Tiered::open(device, options, Timestamp(1)).unwrap();
-    let store = tiered.store().clone();
-    let host = Host::over(tiered, ForeignClock::default()).ok().unwrap();
-    let figures = host.statistics().ok().unwrap();
-    assert!(figures.ends_with(",\"oldest_pending_io_seconds\":45}"), "{figures}");
-    let capacity = store.statistics().capacity_bytes;
-    assert!(figures.contains(&format!("\"capacity_bytes\":{capacity},")), "{figures}");
-    host.close().ok().unwrap();
+    let host = hosted(tiered);
+    let oldest = host.figures().unwrap().oldest_pending.unwrap();
+    assert_eq!((&*oldest.device, oldest.age.as_secs()), ("stuck", 45));
+    host.close().unwrap();
 }

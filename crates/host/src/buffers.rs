@@ -7,11 +7,17 @@ use std::path::Path;
 use entresol_device::ownerless;
 use entresol_tier::flash::{BUFFER_FILE_HEADER, BufferOwner};
 
-use crate::text::Failure;
+use crate::hosted::Failure;
+
+/// Where write buffers outlive the process if nobody says otherwise.
+pub const BUFFER_DIRECTORY: &str = "/dev/shm";
 
 /// Removes those in `directory` of stores that had files in `folder`, some of which are gone: who
 /// asks has removed them. How many.
-pub(super) fn sweep(directory: &Path, folder: &Path) -> Result<i64, Failure> {
+///
+/// # Errors
+/// The system does not remove one.
+pub fn sweep_buffers(directory: &Path, folder: &Path) -> Result<usize, Failure> {
     // Stores know their files by paths without links.
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let owner = |name: &str, header: &[u8]| Some(BufferOwner::of_file(name, header)?.places);
@@ -25,7 +31,7 @@ pub(super) fn sweep(directory: &Path, folder: &Path) -> Result<i64, Failure> {
             Ok(()) => removed += 1,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(Failure::system(&found.path.display().to_string(), &error));
+                return Err(Failure::system(&found.path.display().to_string(), error));
             }
         }
     }
@@ -44,15 +50,15 @@ mod tests {
     use super::*;
 
     /// A folder of stores with write buffers beside them, which goes with the test.
-    struct Place(PathBuf);
+    struct Folder(PathBuf);
 
-    impl Place {
-        fn new() -> Place {
-            let name = format!("entresol-ffi-buffers-{}", std::process::id());
+    impl Folder {
+        fn new() -> Folder {
+            let name = format!("entresol-host-buffers-{}", std::process::id());
             let path = std::env::temp_dir().join(name);
             fs::create_dir_all(path.join("one")).unwrap();
             fs::create_dir_all(path.join("other")).unwrap();
-            Place(path)
+            Folder(path)
         }
 
         fn open(&self, store: &str) -> Store {
@@ -64,12 +70,12 @@ mod tests {
             Store::open(device, options, Timestamp(0)).unwrap()
         }
 
-        fn sweep(&self, folder: &str) -> i64 {
-            sweep(&self.0, &self.0.join(folder)).unwrap()
+        fn sweep(&self, folder: &str) -> usize {
+            sweep_buffers(&self.0, &self.0.join(folder)).unwrap()
         }
     }
 
-    impl Drop for Place {
+    impl Drop for Folder {
         fn drop(&mut self) {
             let _gone = fs::remove_dir_all(&self.0);
         }
@@ -78,18 +84,18 @@ mod tests {
     /// A store that was killed and then removed left 16 MiB of memory behind, for ever.
     #[test]
     fn buffers_go_with_the_removed_store_of_that_folder_alone() {
-        let place = Place::new();
-        let (open, killed) = (place.open("other"), place.open("one"));
+        let folders = Folder::new();
+        let (open, killed) = (folders.open("other"), folders.open("one"));
         // As a kill would, it leaves its buffers behind.
         drop(killed);
-        assert_eq!(place.sweep("one"), 0, "the next start needs them");
-        fs::remove_file(place.0.join("one/data")).unwrap();
-        fs::remove_file(place.0.join("other/data")).unwrap();
-        assert_eq!(place.sweep("other"), 0, "it is open");
+        assert_eq!(folders.sweep("one"), 0, "the next start needs them");
+        fs::remove_file(folders.0.join("one/data")).unwrap();
+        fs::remove_file(folders.0.join("other/data")).unwrap();
+        assert_eq!(folders.sweep("other"), 0, "it is open");
         drop(open);
-        assert_eq!(place.sweep("nowhere"), 0);
-        assert_eq!(place.sweep("one"), 1);
-        assert_eq!(place.sweep("one"), 0);
-        assert_eq!(place.sweep("other"), 1);
+        assert_eq!(folders.sweep("nowhere"), 0);
+        assert_eq!(folders.sweep("one"), 1);
+        assert_eq!(folders.sweep("one"), 0);
+        assert_eq!(folders.sweep("other"), 1);
     }
 }

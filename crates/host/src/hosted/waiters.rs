@@ -8,13 +8,13 @@ use parking_lot::{Condvar, Mutex};
 const CALLERS_MAX: usize = 32;
 
 /// Sessions that a caller each takes for as long as it waits. Thread-safe.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Waiters {
     sessions: Mutex<Sessions>,
     returned: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Sessions {
     idle: Vec<Session>,
     taken: usize,

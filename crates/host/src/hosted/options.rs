@@ -1,0 +1,122 @@
+//! Where a hosted store is, and how it is opened.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use entresol_device::{
+    Device, DeviceList, FileOptions, Force, Growth, MadeFiles, Selection, boot_identity,
+    machine_memory_bytes, memory_share, on_all_processors,
+};
+use entresol_tier::{
+    Admission, Error, ErrorKind, OpenMode, StoreOptions, Tiered, TieredOptions, Timestamp,
+};
+
+/// The memory cap if nobody says otherwise, on a machine that has more.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct HostedOptions {
+    /// Paths of devices, with commas between.
+    pub devices: String,
+    /// Which of the stores on the devices.
+    pub instance: u32,
+    /// What several devices are to one another.
+    pub selection: Selection,
+    /// How large a store is made, or grows; `None`: as large as the device, or as it is.
+    pub capacity_bytes: Option<u64>,
+    /// Of the store and its memory.
+    pub tiered: TieredOptions,
+}
+
+impl HostedOptions {
+    /// A store on `devices` with everything else as this process, its machine and their defaults
+    /// have it.
+    pub fn new(devices: &str) -> HostedOptions {
+        let store = StoreOptions {
+            boot: boot_identity(),
+            parallel: on_all_processors,
+            seed: seed(),
+            ..StoreOptions::default()
+        };
+        HostedOptions {
+            devices: devices.to_owned(),
+            instance: 0,
+            selection: Selection::SearchPath,
+            capacity_bytes: None,
+            tiered: TieredOptions {
+                store,
+                memory_bytes: machine_memory_bytes()
+                    .map_or(MEMORY_BYTES, |total| MEMORY_BYTES.min(memory_share(total))),
+                cache_bytes: None,
+                admission: Admission::Always,
+            },
+        }
+    }
+
+    /// Opens the store, or makes it.
+    pub(super) fn open(&self, now: Timestamp) -> Result<Arc<Tiered>, Error> {
+        let list = DeviceList::parse(&self.devices, self.instance)?;
+        let opened = self.open_within(&list, self.capacity_bytes, now);
+        match &opened {
+            Err(error) if self.may_be_larger(&list, error.kind()) => {
+                self.open_within(&list, None, now)
+            }
+            _ => opened,
+        }
+    }
+
+    /// Whether a store may be there that is larger than the capacity asked for: none shrinks.
+    fn may_be_larger(&self, list: &DeviceList, refusal: ErrorKind) -> bool {
+        let Some(wanted) = self.capacity_bytes else { return false };
+        match self.selection {
+            Selection::SearchPath => refusal == ErrorKind::Incompatible,
+            Selection::Stripe { unit_bytes } => {
+                // Members that are too small are refused likewise.
+                let count = list.paths().count() as u64;
+                let member = wanted.div_ceil(count) + 2 * unit_bytes;
+                let is_there = |path: &Path| {
+                    std::fs::metadata(path).is_ok_and(|is| !is.is_file() || is.len() >= member)
+                };
+                refusal == ErrorKind::InvalidInput && list.paths().all(is_there)
+            }
+        }
+    }
+
+    fn open_within(
+        &self,
+        list: &DeviceList,
+        capacity_bytes: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Arc<Tiered>, Error> {
+        let files = MadeFiles::default();
+        let device = self.open_device(list, capacity_bytes, &files)?;
+        let opened = Tiered::open(device, self.tiered.clone(), now);
+        opened.inspect_err(|_| files.remove())
+    }
+
+    fn open_device(
+        &self,
+        list: &DeviceList,
+        capacity_bytes: Option<u64>,
+        made: &MadeFiles,
+    ) -> entresol_device::Result<Arc<dyn Device>> {
+        let overwrites =
+            matches!(self.tiered.store.mode, OpenMode::OpenOrOverwrite | OpenMode::Reformat);
+        let options = FileOptions {
+            capacity_bytes,
+            growth: Growth::ToCapacity,
+            force: if overwrites { Force::Yes } else { Force::No },
+            makes: self.tiered.store.mode != OpenMode::ReadOnly,
+            made: Some(made.clone()),
+            ..FileOptions::default()
+        };
+        list.open(self.selection, &options, &mut |_| {})
+    }
+}
+
+/// What a new store's hashes are seeded with: a number that others cannot foresee.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
