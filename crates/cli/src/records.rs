@@ -20,7 +20,7 @@ use self::bounded::{Allowance, RECORD_BYTES_MAX};
 use self::end_mark::InputEnd;
 use self::line_starts::LineStarts;
 use crate::failure::{Failure, Outcome};
-use crate::place::{Item, Pairs};
+use crate::holder::{Item, Pairs};
 use crate::units::{from_hex, hex};
 
 /// How records are written.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::data::DataArgs;
 use crate::engine::{Engine, now};
 use crate::failure::{Failure, Outcome};
-use crate::place::{Damage, scan};
+use crate::holder::{Damage, scan};
 use crate::progress;
 use crate::records::text_or_hex;
 use crate::report::{Format, Report};

@@ -13,7 +13,7 @@ use entresol_tier::OpenMode;
 
 use crate::cleanup::{STOPPED, forget_file, on_signals, register_file, stop_flag, stop_stream};
 use crate::failure::{Failure, Outcome};
-use crate::place::{Damage, PlaceArgs};
+use crate::holder::{Damage, HolderArgs};
 use crate::progress;
 use crate::records::{self, Fields, Layout, Writer};
 use crate::report::{Format, Report};
@@ -46,7 +46,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_parser = parse_size, conflicts_with = "target")]
     capacity: Option<u64>,
     #[command(flatten)]
-    place: PlaceArgs,
+    holder: HolderArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -62,7 +62,7 @@ Examples:
   entresol export --target redis://127.0.0.1:6379 --format csv --output entries.csv")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    holder: HolderArgs,
     /// How entries are written; by the name of --output otherwise, JSON lines without one
     #[arg(long, value_enum)]
     format: Option<Layout>,
@@ -73,7 +73,7 @@ pub(crate) struct ExportArgs {
 
 /// Loads a file.
 pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
-    args.place.demand()?;
+    args.holder.demand()?;
     let layout = args.format.or_else(|| layout_of(&args.file)).ok_or_else(|| {
         Failure::CannotRun(format!(
             "cannot tell the format of '{}' by its name; give --format csv or --format jsonl",
@@ -89,7 +89,7 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
         separator: args.separator.clone(),
         value: args.value.clone(),
     };
-    let mut place = args.place.open(OpenMode::OpenOrCreate, args.capacity)?;
+    let mut holder = args.holder.open(OpenMode::OpenOrCreate, args.capacity)?;
     let stop = stop_flag()?;
     let began = Instant::now();
     let bar = progress::bar("loading", total);
@@ -100,13 +100,13 @@ pub(crate) fn load(args: &LoadArgs) -> Outcome<()> {
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Told(STOPPED));
         }
-        place.put(&item)?;
+        holder.put(&item)?;
         count += 1;
         bytes += item.bytes();
         Ok(())
     });
     // What was read before an error stays loaded.
-    let (about, finished) = (place.may_answer_late(), place.finish());
+    let (about, finished) = (holder.may_answer_late(), holder.finish());
     if stop.load(Ordering::Relaxed) {
         bar.finish_and_clear();
         finished?;
@@ -142,14 +142,14 @@ fn opened(path: &Path) -> io::Result<(File, u64)> {
 
 /// Exports all entries of a space.
 pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
-    args.place.demand()?;
+    args.holder.demand()?;
     if args.output.is_some() {
         on_signals()?;
     }
     let by_name = args.output.as_deref().and_then(layout_of);
     let layout = args.format.or(by_name).unwrap_or(Layout::Jsonl);
-    // A place that cannot be opened leaves an earlier export as it is.
-    let mut place = args.place.open(OpenMode::ReadOnly, None)?;
+    // A store or server that cannot be opened leaves an earlier export as it is.
+    let mut holder = args.holder.open(OpenMode::ReadOnly, None)?;
     let file = args.output.as_deref().map(ExportFile::create).transpose()?;
     let output: Box<dyn Write> = match &file {
         Some(file) => Box::new(file.open()?),
@@ -158,7 +158,7 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     let mut writer = Writer::new(layout, BufWriter::with_capacity(1 << 20, output))?;
     let spinner = progress::spinner("exporting");
     let (mut count, mut damage) = (0u64, Damage::default());
-    let left_out = place.visit(&mut damage, &mut |item| {
+    let left_out = holder.visit(&mut damage, &mut |item| {
         count += 1;
         if count.is_multiple_of(10_000) {
             spinner.set_message(format!("exported {count} entries"));
@@ -169,7 +169,7 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     file.map_or(Ok(()), ExportFile::keep)?;
     spinner.finish_and_clear();
     say!("exported {count} entries");
-    for (space, entries) in place.other_spaces() {
+    for (space, entries) in holder.other_spaces() {
         say!("note: {entries} entries are in space {space}; --space {space} exports those");
     }
     damage.judge("all others were exported")?;

@@ -151,9 +151,9 @@ pub(crate) fn first_errors(errors: &[String]) -> Vec<String> {
 /// Writes a file so that it is there whole or not at all. A link stays one, and what is no file,
 /// as a device or a pipe, takes the text as it comes.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Outcome<()> {
-    let written = match Place::of(path) {
-        Place::Other => fs::write(path, text),
-        Place::File(file) => {
+    let written = match OutputPath::of(path) {
+        OutputPath::Other => fs::write(path, text),
+        OutputPath::File(file) => {
             let partial = partial(&file);
             let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &file));
             if written.is_err() {
@@ -174,28 +174,28 @@ pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
     if path.is_dir() {
         return Err(cannot(&"it is a directory; give the name of a file"));
     }
-    let Place::File(file) = Place::of(path) else { return Ok(()) };
+    let OutputPath::File(file) = OutputPath::of(path) else { return Ok(()) };
     let partial = partial(&file);
     fs::write(&partial, "").and_then(|()| fs::remove_file(&partial)).map_err(|error| cannot(&error))
 }
 
 /// What a path to write to stands for.
-enum Place {
+enum OutputPath {
     /// A file at this path, which is no link, or nothing yet.
     File(PathBuf),
     /// A device, a pipe, or a link to nothing: nothing may take its place.
     Other,
 }
 
-impl Place {
-    fn of(path: &Path) -> Place {
+impl OutputPath {
+    fn of(path: &Path) -> OutputPath {
         match fs::metadata(path) {
             Ok(there) if there.is_file() => {
-                Place::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+                OutputPath::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
             }
-            Ok(_) => Place::Other,
-            Err(_) if path.is_symlink() => Place::Other,
-            Err(_) => Place::File(path.to_owned()),
+            Ok(_) => OutputPath::Other,
+            Err(_) if path.is_symlink() => OutputPath::Other,
+            Err(_) => OutputPath::File(path.to_owned()),
         }
     }
 }

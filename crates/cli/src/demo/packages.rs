@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::place::Item;
+use crate::holder::Item;
 
 /// The records and where they came from.
 #[derive(Debug, Default)]

@@ -17,8 +17,8 @@ use crate::bench::probe::{Probed, ReadProbe};
 use crate::bench::setup::{Setup, Subject, prepared_file};
 use crate::client::Reply;
 use crate::failure::{Failure, Outcome};
+use crate::holder::{Holder, Item, Served};
 use crate::meter;
-use crate::place::{Item, Place, Served};
 use crate::progress;
 use crate::report::{Report, fraction, median, rounded};
 use crate::scratch::Scratch;
@@ -368,12 +368,12 @@ impl<'a> Stage<'a> {
 
 fn put_all(service: &Service, items: &[Item]) -> Outcome<()> {
     let bar = progress::bar("loading real records", items.len() as u64);
-    let mut place = Place::Served(Box::new(Served::new(service.connect()?)));
+    let mut holder = Holder::Served(Box::new(Served::new(service.connect()?)));
     for item in items {
-        place.put(item)?;
+        holder.put(item)?;
         bar.inc(1);
     }
-    place.finish()?;
+    holder.finish()?;
     bar.finish_and_clear();
     Ok(())
 }

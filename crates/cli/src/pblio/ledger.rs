@@ -141,7 +141,7 @@ impl Ledger {
         block: u64,
         bytes: &[u8],
         before: &Writes,
-    ) -> Result<Verdict, String> {
+    ) -> Result<Finding, String> {
         let id = id_of(asu, block);
         let now = self.writes.get(&id).copied().unwrap_or_default();
         let overlapped = before.in_flight > 0 || now.issued != before.issued;
@@ -157,10 +157,10 @@ impl Ledger {
                          expected {floor} or later of run {}",
                         self.run
                     )),
-                    _ => Ok(Verdict::Sound),
+                    _ => Ok(Finding::Sound),
                 }
             }
-            Err(_) if overlapped => Ok(Verdict::Unjudged),
+            Err(_) if overlapped => Ok(Finding::Unjudged),
             Err(error @ VerifyError::Changed { .. }) => Err(error.to_string()),
             Err(error) if before.floor.is_some() => Err(error.to_string()),
             Err(VerifyError::ForeignKey { found, .. }) => {
@@ -170,7 +170,7 @@ impl Ledger {
                         let (asu, block) = (found >> 24 & 0xFF, found >> 32);
                         Err(format!("holds what this run wrote to ASU{asu} block {block}"))
                     }
-                    _ => Ok(Verdict::Unknown),
+                    _ => Ok(Finding::Unknown),
                 }
             }
             Err(error) => Err(error.to_string()),
@@ -180,18 +180,18 @@ impl Ledger {
 
 /// What a block that is not wrong is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum Finding {
     Sound,
     Unknown,
     Unjudged,
 }
 
-impl Verdict {
+impl Finding {
     fn of(self, findings: &mut Findings) -> &mut u64 {
         match self {
-            Verdict::Sound => &mut findings.sound,
-            Verdict::Unknown => &mut findings.unknown,
-            Verdict::Unjudged => &mut findings.unjudged,
+            Finding::Sound => &mut findings.sound,
+            Finding::Unknown => &mut findings.unknown,
+            Finding::Unjudged => &mut findings.unjudged,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A running server as a place: entries go and come as commands.
+//! A running server as a holder of entries: entries go and come as commands.
 
 use std::collections::VecDeque;
 

@@ -20,9 +20,9 @@ mod served;
 
 pub(crate) use served::Served;
 
-/// Names a place on the command line.
+/// Names a holder of entries on the command line.
 #[derive(Debug, Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct HolderArgs {
     #[command(flatten)]
     data: DataArgs,
     /// A running server: redis://HOST:PORT or redis://USER@HOST:PORT/DATABASE, rediss:// for
@@ -72,8 +72,8 @@ impl Item {
     }
 }
 
-/// An open place.
-pub(crate) enum Place {
+/// A store or a server that is open, and holds entries.
+pub(crate) enum Holder {
     /// The engine in this process, and one session.
     Embedded(Box<Embedded>),
     /// A server.
@@ -124,8 +124,8 @@ pub(crate) struct Embedded {
     space: SpaceId,
 }
 
-impl PlaceArgs {
-    /// Refuses a command line that names no place.
+impl HolderArgs {
+    /// Refuses a command line that names no holder.
     pub(crate) fn demand(&self) -> Outcome<()> {
         if self.target.is_some() || self.data.is_given() {
             return Ok(());
@@ -137,8 +137,8 @@ impl PlaceArgs {
         ))
     }
 
-    /// Opens the place; `capacity` makes a store where there is none.
-    pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Place> {
+    /// Opens the holder; `capacity` makes a store where there is none.
+    pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Holder> {
         if let Some(address) = &self.target {
             let address = address.clone().with_access(&self.access)?;
             let mut client = Client::connect(&address)?;
@@ -151,45 +151,45 @@ impl PlaceArgs {
                 (_, Some(_)) => {}
                 (space, None) => client.select(space.unwrap_or(0))?,
             }
-            return Ok(Place::Served(Box::new(Served::new(client))));
+            return Ok(Holder::Served(Box::new(Served::new(client))));
         }
         self.access.demand_none()?;
         self.demand()?;
         let engine = self.data.open(mode, capacity)?;
         let session = engine.tiered.session(SessionOptions::default())?;
         let space = SpaceId(self.space.unwrap_or(0));
-        Ok(Place::Embedded(Box::new(Embedded { engine, session, space })))
+        Ok(Holder::Embedded(Box::new(Embedded { engine, session, space })))
     }
 }
 
-impl Place {
+impl Holder {
     /// Puts `item`; errors of a server may come with a later one.
     pub(crate) fn put(&mut self, item: &Item) -> Outcome<()> {
         match self {
-            Place::Embedded(embedded) => embedded.put(item),
-            Place::Served(served) => served.put(item),
+            Holder::Embedded(embedded) => embedded.put(item),
+            Holder::Served(served) => served.put(item),
         }
     }
 
     /// Ends the puts: all are acknowledged, an embedded store is closed cleanly.
     pub(crate) fn finish(self) -> Outcome<()> {
         match self {
-            Place::Embedded(embedded) => {
+            Holder::Embedded(embedded) => {
                 drop(embedded.session);
                 embedded.engine.close()
             }
-            Place::Served(served) => served.finish(),
+            Holder::Served(served) => served.finish(),
         }
     }
 
     /// Whether an error may be of an item that was put before.
     pub(crate) fn may_answer_late(&self) -> bool {
-        matches!(self, Place::Served(_))
+        matches!(self, Holder::Served(_))
     }
 
     /// The spaces besides its own that hold entries, and how many, where that is known.
     pub(crate) fn other_spaces(&self) -> Vec<(u16, u64)> {
-        let Place::Embedded(embedded) = self else { return Vec::new() };
+        let Holder::Embedded(embedded) = self else { return Vec::new() };
         let tiered = &embedded.engine.tiered;
         let spaces = tiered.spaces().into_iter().filter(|space| *space != embedded.space);
         spaces.map(|space| (space.0, tiered.count(space))).collect()
@@ -203,8 +203,8 @@ impl Place {
         visit: &mut dyn FnMut(Item) -> Outcome<()>,
     ) -> Outcome<u64> {
         match self {
-            Place::Embedded(embedded) => embedded.visit(damage, visit).map(|()| 0),
-            Place::Served(served) => served.visit(damage, visit),
+            Holder::Embedded(embedded) => embedded.visit(damage, visit).map(|()| 0),
+            Holder::Served(served) => served.visit(damage, visit),
         }
     }
 }
