@@ -88,6 +88,9 @@ impl DataArgs {
             OpenMode::ReadOnly => Engine::open_unattended(device, options)?,
             _ => Engine::open(device, options)?,
         };
+        if let Some(damage) = engine.tiered.store().superblock_damage() {
+            say!("note: {damage}");
+        }
         if let Some(notice) = engine.tiered.store().former_buffers().notice() {
             say!("note: {}: {notice}", engine.device.name());
         }

@@ -386,6 +386,33 @@ fn an_export_to_the_file_of_an_open_store_is_refused() {
     assert_eq!(left, 1, "nothing is beside the store");
 }
 
+/// All three said that nothing was wrong.
+#[test]
+fn a_lost_copy_of_the_superblock_is_told_by_whoever_opens_the_store() {
+    let directory = Directory::new("superblock");
+    let csv = directory.file("a.csv", "key,value\na,b\n").display().to_string();
+    let store = directory.path("store");
+    let to = ["--key", "key", "--value", "value", "--capacity", "64MiB", "--dir", &store];
+    let load = [&["load", &csv], &to[..]].concat();
+    assert!(entresol(&load).status.success());
+    let mut file = File::options().write(true).open(format!("{store}/entresol.data")).unwrap();
+    file.write_all(&[0; 64 << 10]).unwrap();
+    drop(file);
+    let lost = "superblock copy at bytes 0 to 65535";
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let info = entresol(&["store", "info", "--dir", &store, "--json"]);
+    assert_eq!(json(&info)["superblock_copies"], 1);
+    assert!(said(&info).contains(lost), "{}", said(&info));
+    let verified = entresol(&["store", "verify", "--dir", &store]);
+    assert_eq!(verified.status.code(), Some(1), "{}", said(&verified));
+    assert!(said(&verified).contains("all entries are sound, but"), "{}", said(&verified));
+    let loaded = said(&entresol(&load));
+    assert!(loaded.contains(lost) && loaded.contains("it was written anew"), "{loaded}");
+    let verified = entresol(&["store", "verify", "--dir", &store, "--json"]);
+    assert_eq!(json(&verified)["superblock_copies"], 2);
+    assert_eq!(said(&verified), "");
+}
+
 #[test]
 fn an_export_goes_where_its_name_leads() {
     let directory = Directory::new("leads");

@@ -58,6 +58,7 @@ pub(crate) struct Engine {
     /// Bytes of segments that sessions read ahead and nobody has taken yet.
     pub ahead_bytes: AtomicU64,
     pub superblock: Mutex<Superblock>,
+    pub superblock_damage: Option<String>,
     pub buffers: Outliving,
     /// When the last periodic sync began, ms.
     pub last_sync_ms: AtomicU64,
@@ -120,6 +121,7 @@ impl Engine {
             sessions: AtomicUsize::new(0),
             ahead_bytes: AtomicU64::new(0),
             superblock: Mutex::new(superblock),
+            superblock_damage: found.superblock_damage,
             buffers: Outliving::new(found.buffer_file, found.former_buffers),
             last_sync_ms: AtomicU64::new(now.0),
             closed: AtomicBool::new(false),

@@ -43,7 +43,7 @@ use crate::policy::{self, Order};
 use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard, seconds_of};
 use crate::statistics::{FormerBuffers, Opened};
-use crate::superblock;
+use crate::superblock::{self, Root};
 use crate::types::{Durability, Timestamp};
 use former::Former;
 use survey::Images;
@@ -65,6 +65,8 @@ pub(crate) struct Recovered {
     pub payloads: Arc<Payloads>,
     pub hash_seed: HashSeed,
     pub superblock: Superblock,
+    /// What was wrong with one of its copies, and what became of it.
+    pub superblock_damage: Option<String>,
     /// The file of the write buffers, if they outlive the process.
     pub buffer_file: Option<SharedFile>,
     pub former_buffers: FormerBuffers,
@@ -79,7 +81,8 @@ pub(crate) fn open(
 ) -> Result<Recovered> {
     check_options(&options)?;
     let payloads = Arc::new(Payloads::new(options.compression, options.encryption.as_ref())?);
-    let (mut superblock, made) = find_or_make_root(&*device, &mut options, &payloads, now)?;
+    let (root, made) = find_or_make_root(&*device, &mut options, &payloads, now)?;
+    let Root { mut superblock, damage } = root;
     let mut former = Former::find(&options, &superblock, &*device)?;
     let mut images = former.take_images(&superblock);
     let device = match options.mode {
@@ -137,6 +140,7 @@ pub(crate) fn open(
         payloads,
         hash_seed,
         superblock,
+        superblock_damage: damage,
         buffer_file,
         former_buffers: former_state,
         opened,
@@ -149,12 +153,12 @@ fn find_or_make_root(
     options: &mut StoreOptions,
     payloads: &Payloads,
     now: Timestamp,
-) -> Result<(Superblock, bool)> {
+) -> Result<(Root, bool)> {
     let found = find_superblock(device, options)?;
     let made = found.is_none();
-    let mut superblock = match found {
-        Some(superblock) => superblock,
-        None => new_superblock(device, options, payloads, now)?,
+    let Root { mut superblock, damage } = match found {
+        Some(root) => root,
+        None => Root { superblock: new_superblock(device, options, payloads, now)?, damage: None },
     };
     check_superblock(&superblock, device, payloads)?;
     let kind = if made { ErrorKind::InvalidInput } else { ErrorKind::Incompatible };
@@ -167,7 +171,12 @@ fn find_or_make_root(
     } else {
         growth::grow(device, &mut superblock, options)?;
     }
-    Ok((superblock, made))
+    // Every opening that may write writes both copies.
+    let remedy = match options.mode {
+        OpenMode::ReadOnly => "; whoever opens the store to write writes it anew",
+        _ => "; it was written anew",
+    };
+    Ok((Root { superblock, damage: damage.map(|said| said + remedy) }, made))
 }
 
 /// Loads the checkpoint of a clean stop, if there is one and it is whole. What it says is in the
@@ -264,7 +273,7 @@ fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Op
 const SEQUENCE_GAP: u64 = 1 << 32;
 
 /// The root of the store to open; `None` if one is to be made.
-fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option<Superblock>> {
+fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option<Root>> {
     let mode = options.mode;
     if mode == OpenMode::Reformat {
         return Ok(None);

@@ -25,7 +25,7 @@ impl Store {
     /// Shards and bytes of a segment of the store on `device`, which are fixed when it is made;
     /// `None` if there is none that verifies.
     pub fn shape_on(device: &dyn Device) -> Option<(u16, u32)> {
-        let superblock = superblock::read(device).ok().flatten()?;
+        let superblock = superblock::read(device).ok().flatten()?.superblock;
         Some((superblock.shards, superblock.segment_bytes))
     }
 
@@ -109,6 +109,12 @@ impl Store {
     /// shards are the latest that anybody asked for.
     pub fn statistics_within(&self, patience: Duration) -> StoreStatistics {
         self.engine.statistics_within(patience)
+    }
+
+    /// What the opening found wrong with one of the two copies of the superblock, and what became
+    /// of it; `None` if both verify.
+    pub fn superblock_damage(&self) -> Option<&str> {
+        self.engine.superblock_damage.as_deref()
     }
 
     /// The device under the store.

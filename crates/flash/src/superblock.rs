@@ -11,9 +11,18 @@ use entresol_planted::planted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock};
 
+/// The root as it stands on a device.
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub superblock: Superblock,
+    /// What is said of the other copy if it does not verify.
+    pub damage: Option<String>,
+}
+
 /// The newer of the two copies that verify. `None` if the device is blank.
-pub(crate) fn read(device: &dyn Device) -> Result<Option<Superblock>> {
+pub(crate) fn read(device: &dyn Device) -> Result<Option<Root>> {
     let mut newest: Option<Superblock> = None;
+    let mut damage = None;
     let mut claimed = None;
     let mut blank = false;
     let mut unread = None;
@@ -21,22 +30,25 @@ pub(crate) fn read(device: &dyn Device) -> Result<Option<Superblock>> {
         let mut buffer = IoBuffer::aligned(SUPERBLOCK_BYTES);
         if let Err(error) = device.read_at(copy * SUPERBLOCK_BYTES as u64, &mut buffer) {
             // As a damaged one: each change is written to both.
+            damage = Some(damage_of(device, copy));
             unread = Some(error);
             continue;
         }
         claimed = claimed.or(Superblock::claimed_version(&buffer));
         blank |= buffer.iter().all(|byte| *byte == 0);
-        if let Some(found) = Superblock::decode(&buffer)
-            && newest.as_ref().is_none_or(|n| found.generation > n.generation)
-        {
-            newest = Some(found);
+        match Superblock::decode(&buffer) {
+            None => damage = Some(damage_of(device, copy)),
+            Some(found) if newest.as_ref().is_none_or(|n| found.generation > n.generation) => {
+                newest = Some(found);
+            }
+            Some(_) => {}
         }
     }
     if let (None, Some(error)) = (&newest, unread) {
         return Err(error.into());
     }
     match (newest, claimed) {
-        (Some(superblock), _) => Ok(Some(superblock)),
+        (Some(superblock), _) => Ok(Some(Root { superblock, damage })),
         (None, None) => Ok(None),
         (None, Some(version)) if version != FORMAT_VERSION => Err(Error::new(
             ErrorKind::Incompatible,
@@ -57,6 +69,16 @@ pub(crate) fn read(device: &dyn Device) -> Result<Option<Superblock>> {
             ),
         )),
     }
+}
+
+fn damage_of(device: &dyn Device, copy: u64) -> String {
+    let start = copy * SUPERBLOCK_BYTES as u64;
+    format!(
+        "the superblock copy at bytes {start} to {} of {} does not verify: the medium or another \
+         program damaged it, or a crash cut its writing short",
+        start + SUPERBLOCK_BYTES as u64 - 1,
+        device.name()
+    )
 }
 
 /// Writes `superblock` to `device`: a generation over the older copy, then one over the other.

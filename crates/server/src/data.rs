@@ -85,6 +85,7 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
         .inspect_err(|_| files.remove())
         .map_err(|error| whole_memory(config, error))?;
     config.vain_shards(shards).iter().for_each(|said| report(said));
+    opened.store().superblock_damage().iter().for_each(|damage| report(damage));
     opened.store().former_buffers().notice().iter().for_each(|notice| report(notice));
     if let Some(directory) = config.buffer_directory() {
         let said = said_of(&leftover_buffers(&directory), &directory);

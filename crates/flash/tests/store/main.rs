@@ -22,6 +22,7 @@ mod rounds;
 mod secrets;
 mod slots;
 mod steps;
+mod superblocks;
 mod versions;
 mod waiting;
 
