@@ -145,8 +145,12 @@ fn has_javadoc() -> bool {
 
 fn add_java(book: &Path) -> Result<(), String> {
     let generated = book.join("generated").to_string_lossy().into_owned();
+    let newer = book.join("generated-22").to_string_lossy().into_owned();
     let generator = Invocation::new("java java/collections/src/generator/java/Generate.java");
     generator.with_argument(&*generated).read()?;
+    let calls = Invocation::new("java java/native/src/generator/java/Generate.java")
+        .with_argument("java/native/src/main/java/io/entresol/heap/engine");
+    calls.with_argument(&*generated).with_argument(newer).read()?;
     let sources = MODULES.map(|module| format!("java/{module}/src/main/java")).join(":");
     let javadoc = Invocation::new("javadoc -quiet -Xdoclint:none -encoding UTF-8 -protected")
         .with_argument("-d")
