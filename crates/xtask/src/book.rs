@@ -25,6 +25,9 @@ const LIBRARIES: &str = "libraries.md";
 const CRATES: &[&str] =
     &["tier", "flash", "device", "heap", "volume", "workload", "certify", "wire"];
 const MODULES: [&str; 4] = ["native", "binding", "heap", "collections"];
+/// Packages that programs have no use for.
+const INTERNAL: [&str; 2] =
+    ["io.entresol.collections.internal.blocks", "io.entresol.collections.internal.views"];
 
 /// `cargo x book`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
@@ -157,6 +160,7 @@ fn add_java(book: &Path) -> Result<(), String> {
         .with_argument(book.join("html/java").to_string_lossy())
         .with_argument("-sourcepath")
         .with_argument(format!("{sources}:{generated}"));
+    let javadoc = javadoc.with_argument("-exclude").with_argument(INTERNAL.join(":"));
     javadoc.with_argument("-subpackages").with_argument("io.entresol").read().map(drop)
 }
 

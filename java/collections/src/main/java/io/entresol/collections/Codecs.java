@@ -29,11 +29,6 @@ final class Codecs {
         }
     }
 
-    /** The name of a codec that a header has: heaps have that of references to anything in two. */
-    static String stored(String name) {
-        return name.equals(REFERENCE + " ") ? REFERENCE : name;
-    }
-
     /** The codec of that name. */
     Codec<?> named(String name) {
         for (Codec<?> codec : PLAIN) {

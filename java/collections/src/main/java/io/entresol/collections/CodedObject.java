@@ -1,5 +1,8 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Header;
+import io.entresol.collections.internal.views.Contents;
+import io.entresol.collections.internal.views.Owner;
 import io.entresol.heap.Range;
 import io.entresol.heap.ReadGuard;
 import io.entresol.heap.TransactionalHeap;
@@ -19,12 +22,6 @@ abstract class CodedObject extends PersistentObject {
     CodedObject(ObjectHeap objects, long handle, int count) {
         super(objects, handle);
         this.count = count;
-    }
-
-    /** What a collection is to what it holds. */
-    interface Contents {
-        /** Tells what it is made of and leads to. */
-        void trace(Tracer tracer);
     }
 
     /** The type of a class of collections, whatever they hold. */
@@ -115,14 +112,29 @@ abstract class CodedObject extends PersistentObject {
         return objects().run(body);
     }
 
-    /** Runs {@code body}, which reads what the heap must not use again meanwhile. */
-    final <T> T looked(Supplier<T> body) {
-        handle();
-        return objects().read(() -> {
-            try (ReadGuard guard = objects().heap().readGuard()) {
-                return body.get();
+    /** The object, as what it holds knows it. */
+    final Owner owner() {
+        return new Owner() {
+            @Override
+            public ObjectHeap objects() {
+                return CodedObject.this.objects();
             }
-        });
+
+            @Override
+            public void requireMade() {
+                CodedObject.this.requireMade();
+            }
+
+            @Override
+            public <T> T looked(Supplier<T> body) {
+                requireMade();
+                return objects().read(() -> {
+                    try (ReadGuard guard = objects().heap().readGuard()) {
+                        return body.get();
+                    }
+                });
+            }
+        };
     }
 
     private void take(Codec<?>[] given) {

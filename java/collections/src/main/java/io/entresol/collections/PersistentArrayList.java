@@ -1,5 +1,9 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Cells;
+import io.entresol.collections.internal.blocks.Chunks;
+import io.entresol.collections.internal.views.ArrayElements;
+import io.entresol.collections.internal.views.Contents;
 import java.util.List;
 import java.util.RandomAccess;
 
@@ -73,6 +77,7 @@ public final class PersistentArrayList<E> extends PersistentList<E> implements R
 
     @Override
     Contents read() {
-        return new ArrayElements<E>(this);
+        return new ArrayElements<E>(owner(), new Chunks(objects().heap(), block()),
+                new Cells<>(objects().heap(), codec(0)));
     }
 }

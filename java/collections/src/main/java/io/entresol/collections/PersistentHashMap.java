@@ -1,5 +1,10 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Entries;
+import io.entresol.collections.internal.blocks.HashedEntries;
+import io.entresol.collections.internal.blocks.Values;
+import io.entresol.collections.internal.views.EntryMap;
+
 /**
  * A map in a heap that finds keys by a hash of their bytes. Every method is a transaction or part
  * of the thread's current one. Threads may share it; iterators show the moment of their creation,
@@ -34,6 +39,6 @@ public final class PersistentHashMap<K, V> extends PersistentMap<K, V> {
 
     @Override
     EntryMap<K, V> view(Entries entries, Codec<K> keys, Values<V> values) {
-        return new EntryMap<>(this, entries, keys, values);
+        return new EntryMap<>(owner(), entries, keys, values);
     }
 }

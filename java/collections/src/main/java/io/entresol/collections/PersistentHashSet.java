@@ -1,5 +1,9 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.HashedEntries;
+import io.entresol.collections.internal.blocks.Presence;
+import io.entresol.collections.internal.views.EntryMap;
+
 /**
  * A set in a heap that finds elements by a hash of their bytes. Every method is a transaction or
  * part of the thread's current one. Threads may share it; iterators show the moment of their
@@ -28,6 +32,6 @@ public final class PersistentHashSet<E> extends PersistentSet<E> {
     @Override
     EntryMap<E, Boolean> read() {
         return new EntryMap<>(
-                this, HashedEntries.open(objects().heap(), block()), codec(), new Presence());
+                owner(), HashedEntries.open(objects().heap(), block()), codec(), new Presence());
     }
 }

@@ -1,5 +1,9 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Cells;
+import io.entresol.collections.internal.blocks.Links;
+import io.entresol.collections.internal.views.Contents;
+import io.entresol.collections.internal.views.LinkedElements;
 import java.util.Iterator;
 
 /**
@@ -116,6 +120,7 @@ public final class PersistentLinkedList<E> extends PersistentList<E> implements 
 
     @Override
     Contents read() {
-        return new LinkedElements<E>(this);
+        return new LinkedElements<E>(owner(), new Links(objects().heap(), block()),
+                new Cells<>(objects().heap(), codec(0)));
     }
 }

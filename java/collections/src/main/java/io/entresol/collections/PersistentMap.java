@@ -1,5 +1,10 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Cells;
+import io.entresol.collections.internal.blocks.Entries;
+import io.entresol.collections.internal.blocks.Values;
+import io.entresol.collections.internal.views.Contents;
+import io.entresol.collections.internal.views.EntryMap;
 import java.util.Collection;
 import java.util.Map;
 import java.util.Set;

@@ -1,5 +1,6 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.views.EntryMap;
 import java.util.AbstractSet;
 import java.util.Set;
 

@@ -1,5 +1,8 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Entries;
+import io.entresol.collections.internal.blocks.SkipListEntries;
+
 /**
  * A sorted map in a heap: a skip list of encoded keys, a block for each value. Every method is a
  * transaction or part of the thread's current one. Threads may share it, and reads wait for no

@@ -1,5 +1,8 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Entries;
+import io.entresol.collections.internal.blocks.Values;
+import io.entresol.collections.internal.views.SortedView;
 import java.util.Comparator;
 import java.util.NavigableSet;
 import java.util.concurrent.ConcurrentNavigableMap;
@@ -13,7 +16,7 @@ public abstract class PersistentSortedMap<K, V> extends PersistentMap<K, V>
 
     @Override
     SortedView<K, V> view(Entries entries, Codec<K> keys, Values<V> values) {
-        return new SortedView<>(this, entries, keys, values);
+        return new SortedView<>(owner(), entries, keys, values);
     }
 
     @Override

@@ -1,5 +1,10 @@
 package io.entresol.collections;
 
+import io.entresol.collections.internal.blocks.Presence;
+import io.entresol.collections.internal.blocks.RadixEntries;
+import io.entresol.collections.internal.views.EntryMap;
+import io.entresol.collections.internal.views.SortedKeys;
+import io.entresol.collections.internal.views.SortedView;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.NavigableSet;
@@ -33,7 +38,7 @@ public final class PersistentTreeSet<E> extends PersistentSet<E> implements Navi
     @Override
     EntryMap<E, Boolean> read() {
         return new SortedView<>(
-                this, RadixEntries.open(objects().heap(), block()), codec(), new Presence());
+                owner(), RadixEntries.open(objects().heap(), block()), codec(), new Presence());
     }
 
     @Override

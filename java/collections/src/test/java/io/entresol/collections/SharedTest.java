@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.entresol.collections.internal.blocks.Chunks;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;

@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Tracer;
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.Range;
 import io.entresol.heap.TransactionalHeap;
@@ -11,7 +12,7 @@ import java.util.function.Consumer;
  * current transaction, which takes the turn first. The number of changes lies in the heap, so that
  * an abort puts it back with the changes.
  */
-final class Links {
+public final class Links {
     private static final long NEXT_AT = 0;
     private static final long PREVIOUS_AT = 8;
     private static final long WORD_AT = 16;
@@ -21,61 +22,61 @@ final class Links {
     private final MemoryAccessor header;
     private final Turn turn;
 
-    Links(TransactionalHeap heap, MemoryAccessor header) {
+    public Links(TransactionalHeap heap, MemoryAccessor header) {
         this.heap = heap;
         this.header = header;
         this.turn = Turn.open(heap, header);
     }
 
     /** Makes what no nodes consist of; gives what writes the words of their header. */
-    static Consumer<Range> empty(TransactionalHeap heap) {
+    public static Consumer<Range> empty(TransactionalHeap heap) {
         return Turn.empty(heap);
     }
 
     /** Keeps transactions of other threads from changes until the current one ends. */
-    void hold() {
+    public void hold() {
         turn.take();
     }
 
-    long size() {
+    public long size() {
         return header.getLongAcquire(Header.COUNT_AT);
     }
 
     /** How often nodes were added or removed. */
-    long changes() {
+    public long changes() {
         return header.getLongAcquire(Header.CHANGES_AT);
     }
 
     /** The first node; 0 if there is none. */
-    long first() {
+    public long first() {
         return header.getLongAcquire(Header.FIRST_AT);
     }
 
     /** The last node; 0 if there is none. */
-    long last() {
+    public long last() {
         return header.getLongAcquire(Header.LAST_AT);
     }
 
     /** The node behind; 0 if there is none. */
-    long next(long node) {
+    public long next(long node) {
         return at(node).getLongAcquire(NEXT_AT);
     }
 
     /** The node before; 0 if there is none. */
-    long previous(long node) {
+    public long previous(long node) {
         return at(node).getLongAcquire(PREVIOUS_AT);
     }
 
-    long word(long node) {
+    public long word(long node) {
         return at(node).getLongAcquire(WORD_AT);
     }
 
-    void setWord(long node, long word) {
+    public void setWord(long node, long word) {
         at(node).setLongRelease(WORD_AT, word);
     }
 
     /** The node of that index, 0 for the one behind the last. */
-    long node(long index) {
+    public long node(long index) {
         long size = size();
         if (index >= size) {
             return 0;
@@ -96,7 +97,7 @@ final class Links {
     }
 
     /** Adds a node before {@code next}, or at the end if that is 0; the node. */
-    long insert(long next, long word) {
+    public long insert(long next, long word) {
         long previous = next == 0 ? last() : previous(next);
         long node = heap.allocateMemoryBlock(NODE_BYTES, range -> {
             range.setLong(NEXT_AT, next);
@@ -109,7 +110,7 @@ final class Links {
     }
 
     /** Takes a node out; its word. */
-    long remove(long node) {
+    public long remove(long node) {
         long word = word(node);
         long next = next(node);
         long previous = previous(node);
@@ -119,7 +120,7 @@ final class Links {
         return word;
     }
 
-    void trace(Tracer tracer) {
+    public void trace(Tracer tracer) {
         turn.trace(tracer);
         for (long node = first(); node != 0; node = next(node)) {
             tracer.block(node);

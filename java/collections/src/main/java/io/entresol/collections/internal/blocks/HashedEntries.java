@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Tracer;
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.Range;
 import io.entresol.heap.TransactionalHeap;
@@ -13,7 +14,7 @@ import java.util.function.LongConsumer;
  * Entries whose keys stand behind eight bytes of their hash. So any keys are spread evenly, and a
  * search looks at few bytes. The order of the entries means nothing.
  */
-final class HashedEntries implements Entries {
+public final class HashedEntries implements Entries {
     private final Entries entries;
     private final long seed;
 
@@ -23,14 +24,14 @@ final class HashedEntries implements Entries {
     }
 
     /** Makes what no entries consist of; gives what writes the words of their header. */
-    static Consumer<Range> empty(TransactionalHeap heap) {
+    public static Consumer<Range> empty(TransactionalHeap heap) {
         long seed = ThreadLocalRandom.current().nextLong();
         return RadixEntries.empty(heap)
                 .andThen(range -> range.setLong(Header.SEED_AT, seed));
     }
 
     /** The entries whose header has these words. */
-    static HashedEntries open(TransactionalHeap heap, MemoryAccessor header) {
+    public static HashedEntries open(TransactionalHeap heap, MemoryAccessor header) {
         return new HashedEntries(
                 RadixEntries.open(heap, header), header.getLong(Header.SEED_AT));
     }

@@ -1,5 +1,9 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
+import io.entresol.collections.Codec;
+import io.entresol.collections.internal.blocks.Bounds;
+import io.entresol.collections.internal.blocks.Entries;
+import io.entresol.collections.internal.blocks.Values;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.NavigableSet;
@@ -8,16 +12,16 @@ import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.function.Supplier;
 
 /** A sorted map, or a part of one, forwards or backwards. The order is that of encoded keys. */
-final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigableMap<K, V> {
+public final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigableMap<K, V> {
     private final Bounds bounds;
     private final boolean descending;
 
     /** All of {@code entries}. */
-    SortedView(CodedObject owner, Entries entries, Codec<K> keys, Values<V> values) {
+    public SortedView(Owner owner, Entries entries, Codec<K> keys, Values<V> values) {
         this(owner, entries, keys, values, Bounds.ALL, false);
     }
 
-    private SortedView(CodedObject owner, Entries entries, Codec<K> keys, Values<V> values,
+    private SortedView(Owner owner, Entries entries, Codec<K> keys, Values<V> values,
             Bounds bounds, boolean descending) {
         super(owner, entries, keys, values);
         this.bounds = bounds;
@@ -36,7 +40,7 @@ final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigab
 
     @Override
     Entries.Walk walk() {
-        owner.handle();
+        owner.requireMade();
         return entries.walk(bounds, descending);
     }
 
@@ -242,7 +246,7 @@ final class SortedView<K, V> extends EntryMap<K, V> implements ConcurrentNavigab
     }
 
     private Entry<K, V> edge(Bounds part, boolean backwards) {
-        owner.handle();
+        owner.requireMade();
         try (Entries.Walk walk = entries.walk(part, backwards)) {
             return next(walk);
         }

@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Tracer;
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.Range;
 import io.entresol.heap.ReadGuard;
@@ -19,7 +20,7 @@ import java.util.function.LongConsumer;
  * joins lists from the lowest up and leaves them from the highest down, and a removed node still
  * leads to the next one.
  */
-final class SkipListEntries implements Entries {
+public final class SkipListEntries implements Entries {
     /** On average every fourth node of a list is on the next one. */
     private static final int LISTS_MAX = 16;
     private static final int BITS_A_LIST = 2;
@@ -39,7 +40,7 @@ final class SkipListEntries implements Entries {
     private final long seed;
 
     /** The entries whose header has these words. */
-    SkipListEntries(TransactionalHeap heap, TransactionalMemoryBlock header) {
+    public SkipListEntries(TransactionalHeap heap, TransactionalMemoryBlock header) {
         this.heap = heap;
         this.header = header;
         this.turn = Turn.open(heap, header);
@@ -48,7 +49,7 @@ final class SkipListEntries implements Entries {
     }
 
     /** Makes a head, which is on all lists; gives what writes the words of the header. */
-    static Consumer<Range> empty(TransactionalHeap heap) {
+    public static Consumer<Range> empty(TransactionalHeap heap) {
         long seed = ThreadLocalRandom.current().nextLong();
         long head = allocate(heap, LISTS_MAX, new byte[0], 0);
         return Turn.empty(heap).andThen(range -> {

@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Tracer;
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.RadixTree;
 import io.entresol.heap.Range;
@@ -14,47 +15,47 @@ import java.util.function.LongConsumer;
  * the highest first). A longer row gets more chunks, and existing words stay in their places.
  * Changes are part of the thread's current transaction.
  */
-final class Chunks {
+public final class Chunks {
     /** With the header of a block, 512 bytes. */
-    static final int SLOTS = 63;
+    public static final int SLOTS = 63;
 
     private final TransactionalHeap heap;
     private final MemoryAccessor header;
     private final RadixTree tree;
 
-    Chunks(TransactionalHeap heap, MemoryAccessor header) {
+    public Chunks(TransactionalHeap heap, MemoryAccessor header) {
         this.heap = heap;
         this.header = header;
         this.tree = RadixTree.open(heap, header.getLong(Header.ROOT_AT));
     }
 
     /** Makes what an empty row consists of; gives what writes the words of its header. */
-    static Consumer<Range> empty(TransactionalHeap heap) {
+    public static Consumer<Range> empty(TransactionalHeap heap) {
         return RadixEntries.empty(heap);
     }
 
-    long size() {
+    public long size() {
         return header.getLongAcquire(Header.COUNT_AT);
     }
 
     /** Keeps transactions of other threads from changes until the current one ends. */
-    void hold() {
+    public void hold() {
         tree.hold();
     }
 
     /** The word at {@code index}; 0 if the row was shortened meanwhile. */
-    long get(long index) {
+    public long get(long index) {
         long chunk = tree.get(key(index / SLOTS), 0);
         return chunk == 0
                 ? 0 : heap.guardedMemoryBlock(chunk).getLongAcquire(at(index % SLOTS));
     }
 
-    void set(long index, long word) {
+    public void set(long index, long word) {
         chunk(index / SLOTS).setLongRelease(at(index % SLOTS), word);
     }
 
     /** Inserts words at {@code index}. */
-    void insert(long index, long... words) {
+    public void insert(long index, long... words) {
         long size = size();
         long count = words.length;
         long needed = chunks(size + count);
@@ -77,7 +78,7 @@ final class Chunks {
     }
 
     /** Takes {@code count} words from {@code index} on out. */
-    void close(long index, long count) {
+    public void close(long index, long count) {
         long size = size();
         long from = index + count;
         while (from < size) {
@@ -98,7 +99,7 @@ final class Chunks {
         }
     }
 
-    void trace(Tracer tracer, LongConsumer words) {
+    public void trace(Tracer tracer, LongConsumer words) {
         tracer.tree(tree.handle());
         long size = size();
         for (long number = 0; number < chunks(size); number++) {

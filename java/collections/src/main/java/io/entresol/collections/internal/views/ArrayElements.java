@@ -1,5 +1,8 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
+import io.entresol.collections.Tracer;
+import io.entresol.collections.internal.blocks.Cells;
+import io.entresol.collections.internal.blocks.Chunks;
 import java.util.AbstractList;
 import java.util.BitSet;
 import java.util.Collection;
@@ -13,21 +16,21 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 
 /** The elements of an array list: a row of cells. */
-final class ArrayElements<E> extends AbstractList<E>
-        implements RandomAccess, CodedObject.Contents {
-    private final CodedObject owner;
+public final class ArrayElements<E> extends AbstractList<E>
+        implements RandomAccess, Contents {
+    private final Owner owner;
     private final Chunks row;
     private final Cells<E> cells;
 
-    ArrayElements(CodedObject owner) {
+    public ArrayElements(Owner owner, Chunks row, Cells<E> cells) {
         this.owner = owner;
-        this.row = new Chunks(owner.objects().heap(), owner.block());
-        this.cells = new Cells<>(owner.objects().heap(), owner.codec(0));
+        this.row = row;
+        this.cells = cells;
     }
 
     @Override
     public int size() {
-        owner.handle();
+        owner.requireMade();
         return (int) row.size();
     }
 
@@ -118,7 +121,7 @@ final class ArrayElements<E> extends AbstractList<E>
     }
 
     /** Backwards, with what changes many elements as one transaction. */
-    List<E> reversed(List<E> forwards) {
+    public List<E> reversed(List<E> forwards) {
         return ListPart.withQuickAccess(new Backwards<>(this, forwards), this::changed);
     }
 
@@ -240,7 +243,7 @@ final class ArrayElements<E> extends AbstractList<E>
      * as one more, so that parts and iterators which took part in them are refused.
      */
     private <T> T changed(Supplier<T> body) {
-        owner.handle();
+        owner.requireMade();
         return owner.objects().run((Supplier<T>) () -> {
             row.hold();
             int before = modCount;

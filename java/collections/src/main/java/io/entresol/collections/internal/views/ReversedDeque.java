@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
+import io.entresol.collections.ListDeque;
 import java.util.Iterator;
 
 /** A list that is a deque, from its last element to its first. */

@@ -1,10 +1,12 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
+
+import io.entresol.collections.Tracer;
 
 /**
  * The values that the words of entries stand for. Changes are part of the thread's current
  * transaction.
  */
-interface Values<V> {
+public interface Values<V> {
     /** A word for {@code value}, not 0. */
     long keep(V value);
 

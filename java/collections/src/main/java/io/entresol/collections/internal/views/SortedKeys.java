@@ -1,4 +1,4 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
 import java.util.Comparator;
 import java.util.Iterator;
@@ -6,7 +6,7 @@ import java.util.NavigableSet;
 import java.util.Spliterator;
 
 /** The keys of a sorted map, or of a part of one, as a view of it; a set can add keys. */
-final class SortedKeys<K> extends EntryMap.Keys<K> implements NavigableSet<K> {
+public final class SortedKeys<K> extends EntryMap.Keys<K> implements NavigableSet<K> {
     private final SortedView<K, ?> map;
 
     SortedKeys(SortedView<K, ?> map) {

@@ -1,5 +1,9 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
+import io.entresol.collections.ListDeque;
+import io.entresol.collections.Tracer;
+import io.entresol.collections.internal.blocks.Cells;
+import io.entresol.collections.internal.blocks.Links;
 import java.util.AbstractSequentialList;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -15,21 +19,21 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 
 /** The elements of a linked list or queue: nodes that lead to cells. */
-final class LinkedElements<E> extends AbstractSequentialList<E>
-        implements CodedObject.Contents {
-    private final CodedObject owner;
+public final class LinkedElements<E> extends AbstractSequentialList<E>
+        implements Contents {
+    private final Owner owner;
     private final Links links;
     private final Cells<E> cells;
 
-    LinkedElements(CodedObject owner) {
+    public LinkedElements(Owner owner, Links links, Cells<E> cells) {
         this.owner = owner;
-        this.links = new Links(owner.objects().heap(), owner.block());
-        this.cells = new Cells<>(owner.objects().heap(), owner.codec(0));
+        this.links = links;
+        this.cells = cells;
     }
 
     @Override
     public int size() {
-        owner.handle();
+        owner.requireMade();
         return (int) Math.min(links.size(), Integer.MAX_VALUE);
     }
 
@@ -42,12 +46,12 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
     }
 
     /** Backwards, with what changes many elements as one transaction. */
-    ListDeque<E> reversed(ListDeque<E> forwards) {
+    public ListDeque<E> reversed(ListDeque<E> forwards) {
         return new ReversedDeque<>(forwards, new Backwards<>(this, forwards), this::changed);
     }
 
     /** From the last element to the first. */
-    Iterator<E> descendingIterator() {
+    public Iterator<E> descendingIterator() {
         ListIterator<E> elements = listIterator(size());
         return new Iterator<>() {
             @Override
@@ -132,7 +136,7 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
     }
 
     /** Removes the last element that equals this one; whether there was one. */
-    boolean removeLastOccurrence(Object element) {
+    public boolean removeLastOccurrence(Object element) {
         return changed(() -> {
             int index = lastIndexOf(element);
             if (index >= 0) {
@@ -207,22 +211,22 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
     }
 
     /** The first element; null if there is none. */
-    E peekFirst() {
+    public E peekFirst() {
         return owner.looked(() -> read(links.first()));
     }
 
     /** The last element; null if there is none. */
-    E peekLast() {
+    public E peekLast() {
         return owner.looked(() -> read(links.last()));
     }
 
     /** Removes the first element; null if there is none. */
-    E pollFirst() {
+    public E pollFirst() {
         return changed(() -> remove(links.first()));
     }
 
     /** Removes the last element; null if there is none. */
-    E pollLast() {
+    public E pollLast() {
         return changed(() -> remove(links.last()));
     }
 
@@ -249,7 +253,7 @@ final class LinkedElements<E> extends AbstractSequentialList<E>
      * as one more, so that parts and iterators which took part in them are refused.
      */
     private <T> T changed(Supplier<T> body) {
-        owner.handle();
+        owner.requireMade();
         return owner.objects().run((Supplier<T>) () -> {
             links.hold();
             int before = modCount;

@@ -1,4 +1,4 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;

@@ -1,4 +1,4 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.Range;
@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
  * words, of which a collection uses some, then the names of its codecs, each with its length (4
  * bytes) in front.
  */
-final class Header {
+public final class Header {
     /** The radix tree with the entries or chunks, or whose turn it is. */
     static final long ROOT_AT = 8;
     /** Number of elements. */
@@ -24,7 +24,7 @@ final class Header {
     static final long CHANGES_AT = 40;
 
     /** The words, as the table of types has them. */
-    static final String FIELDS =
+    public static final String FIELDS =
             "root long, count long, first long, last or seed long, changes long, codecs names";
 
     private static final long NAMES_AT = 48;
@@ -33,7 +33,7 @@ final class Header {
     }
 
     /** Bytes of a block with codecs of these names. */
-    static long bytes(String... names) {
+    public static long bytes(String... names) {
         long bytes = NAMES_AT;
         for (String name : names) {
             bytes += Integer.BYTES + encoded(name).length;
@@ -41,7 +41,7 @@ final class Header {
         return bytes;
     }
 
-    static void write(Range range, String... names) {
+    public static void write(Range range, String... names) {
         long at = NAMES_AT;
         for (String name : names) {
             byte[] text = encoded(name);
@@ -55,7 +55,7 @@ final class Header {
     }
 
     /** The names of {@code count} codecs. */
-    static String[] names(MemoryAccessor block, int count) {
+    public static String[] names(MemoryAccessor block, int count) {
         String[] names = new String[count];
         long at = NAMES_AT;
         for (int index = 0; index < count; index++) {
@@ -65,9 +65,14 @@ final class Header {
                 block.copyToArray(at, text, 0, text.length);
             }
             at += text.length;
-            names[index] = Codecs.stored(new String(text, StandardCharsets.UTF_8));
+            names[index] = named(new String(text, StandardCharsets.UTF_8));
         }
         return names;
+    }
+
+    /** The codec that a name means: heaps have that of references to anything in two. */
+    private static String named(String name) {
+        return name.equals("reference ") ? "reference" : name;
     }
 
     private static byte[] encoded(String name) {

@@ -1,5 +1,11 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
+import io.entresol.collections.Codec;
+import io.entresol.collections.ObjectHeap;
+import io.entresol.collections.Tracer;
+import io.entresol.collections.internal.blocks.Bounds;
+import io.entresol.collections.internal.blocks.Entries;
+import io.entresol.collections.internal.blocks.Values;
 import java.util.AbstractMap;
 import java.util.AbstractSet;
 import java.util.Collection;
@@ -20,18 +26,18 @@ import java.util.function.Supplier;
  * java.util.HashMap}. A caller's functions run inside the transaction, while no other transaction
  * changes the map.
  */
-class EntryMap<K, V> extends AbstractMap<K, V>
-        implements ConcurrentMap<K, V>, CodedObject.Contents {
+public class EntryMap<K, V> extends AbstractMap<K, V>
+        implements ConcurrentMap<K, V>, Contents {
     /** What an entry is that was gone when it was looked at. */
     private static final Entry<?, ?> GONE = new SimpleImmutableEntry<>(null, null);
 
-    final CodedObject owner;
+    final Owner owner;
     final ObjectHeap objects;
     final Entries entries;
     final Codec<K> keys;
     final Values<V> values;
 
-    EntryMap(CodedObject owner, Entries entries, Codec<K> keys, Values<V> values) {
+    public EntryMap(Owner owner, Entries entries, Codec<K> keys, Values<V> values) {
         this.owner = owner;
         this.objects = owner.objects();
         this.entries = entries;
@@ -51,13 +57,13 @@ class EntryMap<K, V> extends AbstractMap<K, V>
 
     /** The map's entries in its order. */
     Entries.Walk walk() {
-        owner.handle();
+        owner.requireMade();
         return entries.walk(Bounds.ALL, false);
     }
 
     @Override
     public int size() {
-        owner.handle();
+        owner.requireMade();
         return (int) Math.min(entries.size(), Integer.MAX_VALUE);
     }
 
@@ -219,7 +225,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
 
     @Override
     public void clear() {
-        owner.handle();
+        owner.requireMade();
         objects.run(() -> entries.clear(values::release));
     }
 
@@ -320,7 +326,7 @@ class EntryMap<K, V> extends AbstractMap<K, V>
 
     @SuppressWarnings("unchecked")
     final byte[] encoded(Object key) {
-        owner.handle();
+        owner.requireMade();
         if (key == null && !keys.takesNull()) {
             throw new NullPointerException("the codec `" + keys.name() + "` takes no null");
         }

@@ -1,16 +1,18 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Codec;
+import io.entresol.collections.Tracer;
 import io.entresol.heap.TransactionalHeap;
 import io.entresol.heap.TransactionalMemoryBlock;
 
 /** Values in blocks of their own: the number of bytes (4), the bytes. Words are their handles. */
-final class Cells<V> implements Values<V> {
+public final class Cells<V> implements Values<V> {
     private static final long BYTES_AT = Integer.BYTES;
 
     private final TransactionalHeap heap;
     private final Codec<V> codec;
 
-    Cells(TransactionalHeap heap, Codec<V> codec) {
+    public Cells(TransactionalHeap heap, Codec<V> codec) {
         this.heap = heap;
         this.codec = codec;
     }

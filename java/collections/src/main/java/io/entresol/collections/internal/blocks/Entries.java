@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Tracer;
 import java.util.function.LongConsumer;
 
 /**
@@ -7,7 +8,7 @@ import java.util.function.LongConsumer;
  * are part of the thread's current transaction, which must exist; reads may run beside changes of
  * other threads.
  */
-interface Entries {
+public interface Entries {
     /** How many there are. */
     long size();
 

@@ -1,4 +1,4 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.views;
 
 import java.util.AbstractList;
 import java.util.ArrayList;

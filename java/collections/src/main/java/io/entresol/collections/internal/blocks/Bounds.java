@@ -1,10 +1,10 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
 import java.util.Arrays;
 
 /** A range of encoded keys; null is no bound. */
-final class Bounds {
-    static final Bounds ALL = new Bounds(null, false, null, false);
+public final class Bounds {
+    public static final Bounds ALL = new Bounds(null, false, null, false);
 
     final byte[] lower;
     final boolean lowerInclusive;
@@ -18,12 +18,12 @@ final class Bounds {
         this.upperInclusive = upperInclusive;
     }
 
-    boolean contain(byte[] key) {
+    public boolean contain(byte[] key) {
         return !isBelow(key) && !isAbove(key);
     }
 
     /** Whether {@code key} may bound a part of this range, as {@code java.util} has it. */
-    boolean admit(byte[] key, boolean inclusive) {
+    public boolean admit(byte[] key, boolean inclusive) {
         boolean below = lower != null && compare(key, lower) < 0;
         boolean above = upper != null && compare(key, upper) > 0;
         return !below && !above && (!inclusive || contain(key));
@@ -38,7 +38,7 @@ final class Bounds {
     }
 
     /** The part from {@code key} on. */
-    Bounds from(byte[] key, boolean inclusive) {
+    public Bounds from(byte[] key, boolean inclusive) {
         if (isBelow(key)) {
             return this;
         }
@@ -46,14 +46,14 @@ final class Bounds {
     }
 
     /** The part up to {@code key}. */
-    Bounds upTo(byte[] key, boolean inclusive) {
+    public Bounds upTo(byte[] key, boolean inclusive) {
         if (isAbove(key)) {
             return this;
         }
         return new Bounds(lower, lowerInclusive, key, inclusive);
     }
 
-    static int compare(byte[] left, byte[] right) {
+    public static int compare(byte[] left, byte[] right) {
         return Arrays.compareUnsigned(left, right);
     }
 

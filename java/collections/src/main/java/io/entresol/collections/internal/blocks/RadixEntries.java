@@ -1,5 +1,6 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
 
+import io.entresol.collections.Tracer;
 import io.entresol.heap.MemoryAccessor;
 import io.entresol.heap.RadixTree;
 import io.entresol.heap.Range;
@@ -8,7 +9,7 @@ import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /** Entries in an adaptive radix tree, in the order of their bytes. A walk shows one moment. */
-final class RadixEntries implements Entries {
+public final class RadixEntries implements Entries {
     private final RadixTree tree;
 
     private RadixEntries(RadixTree tree) {
@@ -16,13 +17,13 @@ final class RadixEntries implements Entries {
     }
 
     /** Makes an empty tree; gives what writes the words of its header. */
-    static Consumer<Range> empty(TransactionalHeap heap) {
+    public static Consumer<Range> empty(TransactionalHeap heap) {
         long tree = RadixTree.create(heap).handle();
         return range -> range.setLong(Header.ROOT_AT, tree);
     }
 
     /** The entries whose header has these words. */
-    static RadixEntries open(TransactionalHeap heap, MemoryAccessor header) {
+    public static RadixEntries open(TransactionalHeap heap, MemoryAccessor header) {
         return new RadixEntries(RadixTree.open(heap, header.getLong(Header.ROOT_AT)));
     }
 

@@ -1,7 +1,9 @@
-package io.entresol.collections;
+package io.entresol.collections.internal.blocks;
+
+import io.entresol.collections.Tracer;
 
 /** The values of a set's map: all are the same, without a block. */
-final class Presence implements Values<Boolean> {
+public final class Presence implements Values<Boolean> {
     private static final long PRESENT = 1;
 
     @Override
