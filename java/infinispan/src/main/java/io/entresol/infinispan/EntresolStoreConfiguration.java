@@ -3,6 +3,7 @@ package io.entresol.infinispan;
 import io.entresol.infinispan.recovery.MissingMembers;
 import io.entresol.infinispan.recovery.RecoveryOptions;
 import java.util.Locale;
+import java.util.Optional;
 import org.infinispan.commons.configuration.BuiltBy;
 import org.infinispan.commons.configuration.ConfigurationFor;
 import org.infinispan.commons.configuration.attributes.AttributeDefinition;
@@ -59,17 +60,17 @@ public class EntresolStoreConfiguration
         return attributes.attribute(attribute).get();
     }
 
-    /** How the cluster recovers; null if it does not. */
-    RecoveryOptions recovery() {
-        return Boolean.parseBoolean(get(RECOVERY))
-                ? new RecoveryOptions(TimeQuantity.valueOf(get(RECOVERY_TIMEOUT)).longValue(),
-                        MissingMembers.valueOf(get(RECOVERY_MISSING).toUpperCase(Locale.ROOT)))
-                : null;
+    /** How the cluster recovers; empty if it does not. */
+    Optional<RecoveryOptions> recovery() {
+        return !Boolean.parseBoolean(get(RECOVERY)) ? Optional.empty()
+                : Optional.of(new RecoveryOptions(
+                        TimeQuantity.valueOf(get(RECOVERY_TIMEOUT)).longValue(),
+                        MissingMembers.valueOf(get(RECOVERY_MISSING).toUpperCase(Locale.ROOT))));
     }
 
     /** Whether a cluster recovers from its stores: such a store waits for others in its start. */
     public boolean recovers() {
-        return recovery() != null;
+        return recovery().isPresent();
     }
 
     private static AttributeDefinition<String> text(String name, String value) {

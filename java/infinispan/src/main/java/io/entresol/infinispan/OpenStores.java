@@ -8,9 +8,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
 import java.util.function.Function;
-import org.infinispan.configuration.cache.AsyncStoreConfiguration;
 import org.infinispan.configuration.global.GlobalConfiguration;
-import org.infinispan.persistence.spi.InitializationContext;
 
 /**
  * The stores that are open in this process, so that a cache which has stopped leaves none open.
@@ -19,70 +17,15 @@ import org.infinispan.persistence.spi.InitializationContext;
  * whose device would then be in use until the process ends.
  */
 final class OpenStores {
-    private static final Map<EntresolStore<?, ?>, Open> ALL = new ConcurrentHashMap<>();
+    private static final Map<EntresolStore<?, ?>, OpenStore<?, ?>> ALL = new ConcurrentHashMap<>();
     /** How much longer than from one look of Infinispan's to the next one is waited for. */
     private static final long PATIENCE_MILLIS = 10_000;
 
     private OpenStores() {
     }
 
-    private record Open(EntresolStore<?, ?> store, InitializationContext context,
-            StoreHealth health, Loads loads) {
-        CompletionStage<Void> changed(Collection<?> keys) {
-            CompletionStage<Void> over = CompletableFuture.completedFuture(null);
-            if (keys.isEmpty()) {
-                return loads.allChanged(over);
-            }
-            for (Object key : keys) {
-                over = over.thenCombine(loads.changed(marshalled(key),
-                        CompletableFuture.completedFuture(null)), (one, other) -> null);
-            }
-            return over;
-        }
-
-        boolean isOf(GlobalConfiguration container, String cache) {
-            return context.getGlobalConfiguration() == container
-                    && context.getCache().getName().equals(cache);
-        }
-
-        void putting(Collection<?> keys) {
-            Unwritten waits = health.unwritten();
-            if (waits != null && waits.hasRemoved()) {
-                keys.forEach(key -> waits.forget(marshalled(key)));
-            }
-        }
-
-        CompletionStage<Void> makeRoom(Collection<?> keys) {
-            CompletionStage<Void> all = CompletableFuture.completedFuture(null);
-            if (keys.isEmpty()) {
-                health.unwritten().clear();
-                all = health.watchedDrop(store.opened().clearAsync());
-            }
-            for (Object key : keys) {
-                byte[] bytes = marshalled(key);
-                health.unwritten().remove(bytes);
-                int segment = context.getKeyPartitioner().getSegment(key);
-                all = all.thenCombine(health.watched(store.entries(segment).removeAsync(bytes)),
-                        (one, other) -> null);
-            }
-            return all.thenRun(health::makesRoom);
-        }
-
-        private byte[] marshalled(Object key) {
-            return StoredEntry.marshalled(key, context.getPersistenceMarshaller());
-        }
-
-        /** Zero if nothing waits for the store to be available. */
-        long lookMillis() {
-            AsyncStoreConfiguration behind = context.getConfiguration().async();
-            return behind.enabled() && !behind.failSilently() ? Math.max(0, context.getCache()
-                    .getCacheConfiguration().persistence().availabilityInterval()) : 0;
-        }
-    }
-
-    static void add(EntresolStore<?, ?> store, InitializationContext context, StoreHealth health,
-            Loads loads) {
-        ALL.put(store, new Open(store, context, health, loads));
+    static void add(EntresolStore<?, ?> store, OpenStore<?, ?> open) {
+        ALL.put(store, open);
     }
 
     static void remove(EntresolStore<?, ?> store) {
@@ -96,7 +39,7 @@ final class OpenStores {
     static CompletionStage<Void> changed(GlobalConfiguration container, String cache,
             Collection<?> keys) {
         CompletionStage<Void> over = CompletableFuture.completedFuture(null);
-        for (Open open : ALL.values()) {
+        for (OpenStore<?, ?> open : ALL.values()) {
             if (open.isOf(container, cache)) {
                 over = over.thenCombine(open.changed(keys), (one, other) -> null);
             }
@@ -116,7 +59,7 @@ final class OpenStores {
 
     private static CompletionStage<Void> refusal(GlobalConfiguration container, String cache,
             Function<StoreHealth, CompletionStage<Void>> question) {
-        for (Open open : ALL.values()) {
+        for (OpenStore<?, ?> open : ALL.values()) {
             CompletionStage<Void> refusal = open.isOf(container, cache)
                     ? question.apply(open.health()) : null;
             if (refusal != null) {
@@ -128,7 +71,7 @@ final class OpenStores {
 
     /** Keys are about to be put: what was removed of them before is not all that there is. */
     static void putting(GlobalConfiguration container, String cache, Collection<?> keys) {
-        for (Open open : ALL.values()) {
+        for (OpenStore<?, ?> open : ALL.values()) {
             if (open.isOf(container, cache)) {
                 open.putting(keys);
             }
@@ -151,7 +94,7 @@ final class OpenStores {
             CompletableFuture<Object> change,
             BiFunction<StoreHealth, CompletableFuture<Object>, CompletionStage<Object>> kind) {
         CompletionStage<Object> told = change;
-        for (Open open : ALL.values()) {
+        for (OpenStore<?, ?> open : ALL.values()) {
             if (open.isOf(container, cache) && open.health().unwritten() != null) {
                 told = kind.apply(open.health(), told.toCompletableFuture());
             }
@@ -166,7 +109,7 @@ final class OpenStores {
     static CompletionStage<Void> makeRoom(GlobalConfiguration container, String cache,
             Collection<?> keys) {
         CompletionStage<Void> made = CompletableFuture.completedFuture(null);
-        for (Open open : ALL.values()) {
+        for (OpenStore<?, ?> open : ALL.values()) {
             if (open.isOf(container, cache) && open.health().needsRoom()) {
                 made = made.thenCombine(open.makeRoom(keys), (one, other) -> null);
             }
@@ -176,7 +119,7 @@ final class OpenStores {
 
     /** A queue that waits for a store of the cache is to be refused now, rather than never. */
     static void stopping(GlobalConfiguration container, String cache) {
-        for (Open open : ALL.values()) {
+        for (OpenStore<?, ?> open : ALL.values()) {
             if (open.isOf(container, cache)) {
                 open.health().stops();
                 if (open.lookMillis() > 0) {
@@ -189,7 +132,7 @@ final class OpenStores {
     /** Stops what Infinispan left open. */
     static void stopped(GlobalConfiguration container, String cache) {
         for (EntresolStore<?, ?> store : List.copyOf(ALL.keySet())) {
-            Open open = ALL.get(store);
+            OpenStore<?, ?> open = ALL.get(store);
             if (open != null && open.isOf(container, cache)) {
                 store.stop().toCompletableFuture().join();
             }

@@ -119,7 +119,7 @@ public final class BlockingCalls implements ISuiteListener, IInvokedMethodListen
         boolean infinispans =
                 Thread.currentThread().getThreadGroup() instanceof NonBlockingResource;
         return !infinispans && stack.stream().anyMatch(frame ->
-                frame.getClassName().equals(EntresolStore.class.getName())
+                frame.getClassName().equals(OpenStore.class.getName())
                         && frame.getMethodName().equals("find"));
     }
 }

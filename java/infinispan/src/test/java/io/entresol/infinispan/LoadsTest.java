@@ -162,8 +162,8 @@ public class LoadsTest extends FolderTest {
             cache.evict("key");
             fill(cache, old);
             BlockingQueue<Runnable> held = new LinkedBlockingQueue<>();
-            TestingUtil.replaceField((java.util.concurrent.Executor) held::add, "executor", store,
-                    EntresolStore.class);
+            TestingUtil.replaceField((java.util.concurrent.Executor) held::add, "executor",
+                    store.opened(), OpenStore.class);
             CompletableFuture<String> got;
             do {
                 cache.evict("key");
@@ -240,7 +240,8 @@ public class LoadsTest extends FolderTest {
                 CompletableFuture.runAsync(() -> cache.withFlags(Flag.SKIP_CACHE_LOAD)
                         .put("other", "value")).join();
             }
-        }), "factory", TestingUtil.getFirstStore(cache), EntresolStore.class);
+        }), "factory", ((EntresolStore<?, ?>) TestingUtil.getFirstStore(cache)).opened(),
+                OpenStore.class);
         return changed;
     }
 

@@ -98,7 +98,7 @@ public class RefusedWritesTest extends FolderTest {
                 assertEquals(cache.get("third"), null);
                 cache.evict("other");
                 assertEquals(cache.get("other"), "value");
-                StoreHealth health = TestingUtil.extractField(store, "health");
+                StoreHealth health = store.opened().health();
                 cache.stop();
                 assertEquals(health.unwritten().lost(), 1);
             } finally {
@@ -175,13 +175,14 @@ public class RefusedWritesTest extends FolderTest {
             int segment = TestingUtil.getSegmentForKey("key", cache);
             MarshallableEntry<String, String> later =
                     store.load(segment, "key").toCompletableFuture().join();
-            Unwritten waits = TestingUtil.extractField(EntresolStore.class, store, "unwritten");
+            OpenStore<String, String> open = store.opened();
+            Unwritten waits = TestingUtil.extractField(OpenStore.class, open, "unwritten");
             waits.clear();
             InitializationContext context =
-                    TestingUtil.extractField(EntresolStore.class, store, "context");
-            TestingUtil.replaceField(stopping(context), "context", store, EntresolStore.class);
+                    TestingUtil.extractField(OpenStore.class, open, "context");
+            TestingUtil.replaceField(stopping(context), "context", open, OpenStore.class);
             store.clear().toCompletableFuture().join();
-            TestingUtil.replaceField(context, "context", store, EntresolStore.class);
+            TestingUtil.replaceField(context, "context", open, OpenStore.class);
             store.write(segment, later).toCompletableFuture().join();
             assertNotNull(store.load(segment, "key").toCompletableFuture().join());
         }
@@ -293,7 +294,7 @@ public class RefusedWritesTest extends FolderTest {
             container.defineConfiguration("unseen", flash().build());
             Cache<String, String> cache = container.getCache("unseen");
             EntresolStore<String, String> store = TestingUtil.getFirstStore(cache);
-            StoreHealth health = TestingUtil.extractField(store, "health");
+            StoreHealth health = store.opened().health();
             health.stopsWaiting(Long.MAX_VALUE);
             limitFiles("16384");
             try {

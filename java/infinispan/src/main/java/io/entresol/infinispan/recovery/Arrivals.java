@@ -27,11 +27,12 @@ import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
  *
  * <p>A segment is dropped before its entries come, so entries found in it were written since then.
  */
-public final class Arrivals {
+public final class Arrivals implements OwnedSegments {
     /** The flags come in a call of their own, right before that of the write. */
     private static final ThreadLocal<Boolean> COMES = ThreadLocal.withInitial(() -> false);
 
     private final IntFunction<Entries> store;
+    private final Runnable atClose;
     /** Of each segment that comes, what users removed since it began to. */
     private final Map<Integer, Removed> arriving = new ConcurrentHashMap<>();
     /** Null until the first are told. */
@@ -39,14 +40,21 @@ public final class Arrivals {
     /** Whether all owners have what they own by the topology that is installed or about to be. */
     private boolean settled;
 
-    private Arrivals(IntFunction<Entries> store, Kept kept) {
+    private Arrivals(IntFunction<Entries> store, Kept kept, Runnable atClose) {
         this.store = store;
+        this.atClose = atClose;
         this.owned = kept == Kept.ENTRIES ? null : IntSets.mutableEmptySet();
     }
 
     /** Into the store of a cache that its node is about to join; {@code store} gives segments. */
     public static Arrivals into(AdvancedCache<?, ?> cache, IntFunction<Entries> store, Kept kept) {
-        Arrivals arrivals = new Arrivals(store, kept);
+        return into(cache, store, kept, () -> { });
+    }
+
+    /** The same; {@code atClose} runs before the store closes. */
+    static Arrivals into(AdvancedCache<?, ?> cache, IntFunction<Entries> store, Kept kept,
+            Runnable atClose) {
+        Arrivals arrivals = new Arrivals(store, kept, atClose);
         cache.addListener(new Settling(arrivals));
         return arrivals;
     }
@@ -59,12 +67,12 @@ public final class Arrivals {
         NOTHING
     }
 
-    /** Takes note of the flags of the command whose write follows. */
+    @Override
     public void expect(long flags) {
         COMES.set((flags & FlagBitSets.PUT_FOR_STATE_TRANSFER) != 0);
     }
 
-    /** Whether the write that is being done is of an entry that comes from another node. */
+    @Override
     public boolean comes() {
         boolean comes = COMES.get();
         COMES.set(false);
@@ -75,6 +83,7 @@ public final class Arrivals {
      * Puts what comes, unless users know better. What comes into a segment that is all here is what
      * a merge of partitions resolved: it replaces what there is, as it does in memory.
      */
+    @Override
     public CompletionStage<Optional<Long>> put(int segment, byte[] key, List<ByteBuffer> value) {
         Removed removed = arriving.get(segment);
         Entries entries = store.apply(segment);
@@ -90,7 +99,7 @@ public final class Arrivals {
                 .thenCompose(version -> undo(entries, key, version, removed.has(key)));
     }
 
-    /** A user is about to remove a key, or its entry has ended. */
+    @Override
     public void removing(int segment, byte[] key) {
         Removed removed = arriving.get(segment);
         if (removed != null) {
@@ -98,7 +107,7 @@ public final class Arrivals {
         }
     }
 
-    /** A user is about to remove all keys: nothing that still comes is wanted. */
+    @Override
     public void clearing() {
         arriving.values().forEach(removed -> removed.all = true);
     }
@@ -108,6 +117,7 @@ public final class Arrivals {
      * them where all owners have what they own, as where the node is the cluster's first, or the
      * last owner left: what users remove would be noted for as long as nobody else joins.
      */
+    @Override
     public synchronized CompletionStage<Void> own(IntSet segments) {
         if (owned == null) {
             owned = IntSets.mutableCopyFrom(segments);
@@ -123,13 +133,18 @@ public final class Arrivals {
         return dropped;
     }
 
-    /** The node does not own these any more; they are dropped. */
+    @Override
     public synchronized CompletionStage<Void> disown(IntSet segments) {
         if (owned != null) {
             owned.removeAll(segments);
         }
         segments.forEach((int segment) -> arriving.remove(segment));
         return drop(store, segments);
+    }
+
+    @Override
+    public void close() {
+        atClose.run();
     }
 
     private synchronized void installing(boolean whole) {

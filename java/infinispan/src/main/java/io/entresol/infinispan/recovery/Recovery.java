@@ -137,7 +137,7 @@ public final class Recovery implements AutoCloseable {
     /** What comes from other nodes into the store, whose segments {@code store} gives. */
     public Arrivals arrivals(IntFunction<Entries> store) {
         return Arrivals.into(cache, store,
-                keepsEntries() ? Arrivals.Kept.ENTRIES : Arrivals.Kept.NOTHING);
+                keepsEntries() ? Arrivals.Kept.ENTRIES : Arrivals.Kept.NOTHING, this::close);
     }
 
     /** Answers nobody any more. */
