@@ -59,7 +59,7 @@ final class OpenStore<K, V> {
     private final Mortality mortality;
     private final StoreHealth health;
     private final StoreMetrics metrics;
-    private final Habits habits = new Habits();
+    private final BlockingCallers callers = new BlockingCallers();
     private final Loads loads = new Loads();
     private final Unwritten unwritten = new Unwritten();
 
@@ -127,9 +127,9 @@ final class OpenStore<K, V> {
             }
         }
         Thread caller = Thread.currentThread();
-        habits.begins();
+        callers.begins();
         CompletableFuture<MarshallableEntry<K, V>> told = new CompletableFuture<>();
-        health.watched(found.whenComplete((entry, failure) -> habits.ends(caller)))
+        health.watched(found.whenComplete((entry, failure) -> callers.ends(caller)))
                 .thenApply(entry -> loaded(key, entry))
                 .whenComplete((entry, failure) -> loads.tell(load, told, entry, failure));
         return told;
@@ -137,7 +137,7 @@ final class OpenStore<K, V> {
 
     /** Reads in the calling thread if that one waits anyway. */
     private CompletableFuture<Optional<Entry>> find(int segment, byte[] key) {
-        if (!habits.waits()) {
+        if (!callers.waits()) {
             return entries.apply(segment).getAsync(key, EventLoop.orElse(executor))
                     .toCompletableFuture();
         }

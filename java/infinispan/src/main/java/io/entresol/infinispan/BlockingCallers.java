@@ -15,7 +15,7 @@ import org.infinispan.commons.executors.NonBlockingResource;
  * ended, or does something else meanwhile, does not wait. Infinispan's own threads must not wait,
  * and are never checked. Thread-safe; it remembers some threads and forgets others.
  */
-final class Habits {
+final class BlockingCallers {
     private static final int PLACES = 256;
     /** Loads in a row that make a habit. */
     private static final int KNOWN = 8;

@@ -13,11 +13,11 @@ import org.infinispan.commons.executors.NonBlockingResource;
 import org.testng.annotations.Test;
 
 /** Threads count as waiting if they wait, and no others do. */
-@Test(groups = "unit", testName = "infinispan.HabitsTest")
-public class HabitsTest {
+@Test(groups = "unit", testName = "infinispan.BlockingCallersTest")
+public class BlockingCallersTest {
     private static final int ENOUGH = 20;
 
-    private final Habits habits = new Habits();
+    private final BlockingCallers callers = new BlockingCallers();
 
     /** Infinispan's threads that must not wait are known by their group. */
     private static final class Group extends ThreadGroup implements NonBlockingResource {
@@ -41,12 +41,12 @@ public class HabitsTest {
     }
 
     private CompletableFuture<Void> begin() {
-        habits.begins();
+        callers.begins();
         return new CompletableFuture<>();
     }
 
     private void end(CompletableFuture<Void> load, Thread caller) {
-        habits.ends(caller);
+        callers.ends(caller);
         load.complete(null);
     }
 
@@ -63,13 +63,13 @@ public class HabitsTest {
 
     public void aThreadThatWaitsForEachLoadIsKnownAndLookedAtNowAndThen() {
         in(null, () -> {
-            assertFalse(habits.waits());
+            assertFalse(callers.waits());
             for (int load = 0; load < ENOUGH; load++) {
                 loadAndWait();
             }
             int waits = 0;
             for (int load = 0; load < 640; load++) {
-                if (habits.waits()) {
+                if (callers.waits()) {
                     waits++;
                 } else {
                     loadAndWait();
@@ -85,14 +85,14 @@ public class HabitsTest {
             for (int load = 0; load < ENOUGH; load++) {
                 loadAndWait();
             }
-            assertTrue(habits.waits());
+            assertTrue(callers.waits());
             CompletableFuture<Void> load = begin();
             Thread caller = Thread.currentThread();
             in(null, () -> {
                 end(load, caller);
                 return null;
             });
-            assertFalse(habits.waits());
+            assertFalse(callers.waits());
             return null;
         });
     }
@@ -104,7 +104,7 @@ public class HabitsTest {
             }
             List<CompletableFuture<Void>> loads = new ArrayList<>();
             for (int load = 0; load < ENOUGH; load++) {
-                assertFalse(habits.waits() && load > 0);
+                assertFalse(callers.waits() && load > 0);
                 loads.add(begin());
             }
             Thread caller = Thread.currentThread();
@@ -123,10 +123,10 @@ public class HabitsTest {
     public void threadsThatMustNotWaitAreNeverAsked() {
         in(new Group(), () -> {
             for (int load = 0; load < ENOUGH; load++) {
-                assertFalse(habits.waits());
+                assertFalse(callers.waits());
                 loadAndWait();
             }
-            assertFalse(habits.waits());
+            assertFalse(callers.waits());
             return null;
         });
     }
@@ -137,7 +137,7 @@ public class HabitsTest {
                 loadAndWait();
             }
             end(begin(), Thread.currentThread());
-            assertTrue(habits.waits());
+            assertTrue(callers.waits());
             return null;
         });
     }
