@@ -2,8 +2,9 @@
 //! watch over devices that do not answer; and all of these together, with sessions and jobs, for a
 //! store in a process that is not made around it.
 //!
-//! The engine starts no thread and reads no clock; server, libraries and commands take both from
-//! here. What a process says of failures, and to whom, is its own; servers `report` it.
+//! The engine starts no thread and reads no clock; servers, libraries and commands take both from
+//! here, and so they do what the system knows of the process. What a process says of failures, and
+//! to whom, is its own; servers [`report`] it to the people who run them.
 
 mod buffers;
 mod clock;
