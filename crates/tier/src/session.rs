@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use entresol_flash::{
     Condition, Entry, EntryName, Error, ErrorKind, Expiry, Key, NoteEntry, Operation, Outcome,
-    Pinning, PutOptions, Result, SegmentUse, SpaceId, Timestamp, Version, VisitEntry,
+    Pinning, PutOptions, Result, SegmentUse, SpaceId, SyncPoint, Timestamp, Version, VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -142,6 +142,24 @@ impl Session {
     /// Bytes that a get of `key` takes, by the index alone; compressed ones take more.
     pub fn measure(&self, key: Key<'_>) -> Result<u64> {
         self.flash.measure(key)
+    }
+
+    /// All that any session has appended to the store so far: see [`Session::reach`].
+    pub fn sync_point(&self) -> SyncPoint {
+        self.flash.sync_point()
+    }
+
+    /// Whether all of `point` survives power loss by now. Where not, sees to it that a sync is
+    /// under way, without waiting; [`Session::poll_fds`] tell when to ask again.
+    ///
+    /// Errors: `Poisoned`, if a write or sync failed.
+    pub fn reach(&mut self, point: &SyncPoint) -> Result<bool> {
+        self.flash.reach(point)
+    }
+
+    /// Whether the store may hold an entry of `key`, by the index alone: never wrongly no.
+    pub fn may_hold(&self, key: Key<'_>) -> bool {
+        self.flash.may_hold(key)
     }
 
     /// Leaves reading ahead to another session, for one that is used now and then.

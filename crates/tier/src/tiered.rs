@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. The cache never answers with anything but the entry flash would answer with: while a write to
 //!    a key is under way its hash's gate is closed, and reads that began before are not cached.
-//! 2. Index, buffers, tables and cache together stay under the memory cap: the cache gives way.
+//! 2. Index, buffers, tables, what users above have reserved and the cache together stay under the
+//!    memory cap: the cache gives way, and the index never grows into what may be reserved.
 //!
 //! Lock order: a shard of the cache is a leaf; nothing is called under it.
 
@@ -41,6 +42,9 @@ pub struct Tiered {
     cache_bytes: AtomicU64,
     /// Of the cap, for as long as somebody else needs them.
     lent_bytes: AtomicU64,
+    /// Of the cap: what users above may reserve, and what they have.
+    reservable_bytes: u64,
+    reserved_bytes: AtomicU64,
     /// Held while the size of the cache is changed.
     fitting: Mutex<()>,
     /// About what the cache holds, bytes: exact at each `maintain`, too high between.
@@ -181,13 +185,36 @@ impl Tiered {
     /// or if a store is given a write budget.
     pub fn open(
         device: Arc<dyn Device>,
+        options: TieredOptions,
+        now: Timestamp,
+    ) -> Result<Arc<Tiered>> {
+        Tiered::open_reserving(device, options, 0, now)
+    }
+
+    /// As [`Tiered::open`], with a part of the memory cap that users above may reserve by
+    /// [`Tiered::reserve`]. The index does without it; the cache has it while it is not reserved.
+    ///
+    /// Errors: as `open`; `InvalidInput` also if the memory cap does not hold it.
+    pub fn open_reserving(
+        device: Arc<dyn Device>,
         mut options: TieredOptions,
+        reservable_bytes: u64,
         now: Timestamp,
     ) -> Result<Arc<Tiered>> {
         options.fit(&*device);
         options.demand_memory()?;
         let over = options.memory_bytes - options.least_memory_bytes();
+        let over = over.checked_sub(reservable_bytes).ok_or_else(|| {
+            let least = options.least_memory_bytes().saturating_add(reservable_bytes);
+            let detail = format!(
+                "a memory cap of {} bytes, {reservable_bytes} of which may be reserved; at least \
+                 {least} needed; raise the cap, or let less be reserved",
+                options.memory_bytes
+            );
+            Error::new(ErrorKind::InvalidInput, detail)
+        })?;
         let index_max = options.memory_bytes
+            - reservable_bytes
             - options.write_buffer_bytes()
             - SLACK_BYTES
             - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(over);
@@ -210,6 +237,8 @@ impl Tiered {
             options,
             cache_bytes: AtomicU64::new(CACHE_BYTES_MIN),
             lent_bytes: AtomicU64::new(0),
+            reservable_bytes,
+            reserved_bytes: AtomicU64::new(0),
             fitting: Mutex::default(),
             cache_used: AtomicU64::new(0),
             figures_at: AtomicU64::new(now.0),
@@ -345,13 +374,39 @@ impl Tiered {
         }
     }
 
-    /// Gives the cache what index, buffers and tables leave of the cap, and nobody has borrowed.
+    /// Says how many bytes of the cap users above take from now on, in all: on return the cache
+    /// does without them. Fewer than before give the rest back.
+    ///
+    /// Errors: `Full`, and nothing is changed, if that is more than may be reserved.
+    pub fn reserve(&self, bytes: u64) -> Result<()> {
+        if bytes > self.reservable_bytes {
+            let detail = format!(
+                "{bytes} bytes of the memory cap wanted; {} of its {} may be reserved; use less, \
+                 or open the store with a larger part to reserve",
+                self.reservable_bytes, self.options.memory_bytes
+            );
+            return Err(Error::new(ErrorKind::Full, detail));
+        }
+        if self.reserved_bytes.swap(bytes, Ordering::Relaxed) != bytes {
+            self.fit_cache();
+        }
+        Ok(())
+    }
+
+    /// Bytes of the cap that users above have reserved.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Gives the cache what index, buffers and tables leave of the cap, and nobody has borrowed or
+    /// reserved.
     fn fit_cache(&self) {
         let _one = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
         self.cache_used.store(self.memory.bytes(), Ordering::Relaxed);
         let taken = self.store.memory_bytes() + SLACK_BYTES;
         let lent = self.lent_bytes.load(Ordering::Relaxed);
-        let left = self.options.memory_bytes.saturating_sub(taken + lent);
+        let given = lent + self.reserved_bytes.load(Ordering::Relaxed);
+        let left = self.options.memory_bytes.saturating_sub(taken + given);
         let wanted = self.options.cache_bytes.unwrap_or(u64::MAX).min(left).max(CACHE_BYTES_MIN);
         let current = self.cache_bytes.load(Ordering::Relaxed);
         // What the others took is given up by the slack's half; what they left waits for more.

@@ -239,3 +239,57 @@ fn submit_visits_no_operation_but_its_own() {
     }
     assert!(visited.len() == 3_000 && visited.values().all(|count| *count == 1));
 }
+
+/// Users above keep tables in memory, too: one cap is for all.
+#[test]
+fn what_users_above_reserve_the_cache_gives_up_and_the_index_never_takes() {
+    const CAP: u64 = 48 << 20;
+    const RESERVABLE: u64 = 12 << 20;
+    let device = || Arc::new(MemoryDevice::new(160 << 20).unwrap());
+    let store = StoreOptions {
+        durability: Durability::Memory,
+        segment_bytes: 256 << 10,
+        shards: 2,
+        ..StoreOptions::default()
+    };
+    let admission = Admission::Always;
+    let options = TieredOptions { store, memory_bytes: CAP, cache_bytes: None, admission };
+    let tiered = Tiered::open_reserving(device(), options.clone(), RESERVABLE, NOW).unwrap();
+    let before = tiered.cache_capacity();
+    tiered.reserve(RESERVABLE).unwrap();
+    assert_eq!(tiered.reserved_bytes(), RESERVABLE);
+    assert!(tiered.cache_capacity() <= before - RESERVABLE);
+    let refused = tiered.reserve(RESERVABLE + 1).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Full);
+    assert!(refused.to_string().contains(&(RESERVABLE + 1).to_string()), "{refused}");
+    assert_eq!(tiered.reserved_bytes(), RESERVABLE, "what is refused changes nothing");
+    let index_max = tiered.store().options().index_bytes_max;
+    let buffers = 2 * 8 * (256 << 10);
+    assert!(index_max + buffers + RESERVABLE < CAP, "the index leaves what may be reserved");
+    tiered.reserve(0).unwrap();
+    assert!(tiered.cache_capacity() > before - RESERVABLE / 2, "given back");
+    let opened = Tiered::open_reserving(device(), options, CAP, NOW).map(drop);
+    assert_eq!(opened.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// What a table above the tier needs to order its writes without a thread that waits.
+#[test]
+fn a_session_of_the_tier_reaches_a_point_of_sync_without_waiting() {
+    let sim = SimDevice::new(SimOptions::new(5, 160 << 20));
+    let store = StoreOptions {
+        durability: Durability::Memory,
+        segment_bytes: 256 << 10,
+        shards: 2,
+        ..StoreOptions::default()
+    };
+    let admission = Admission::Always;
+    let options = TieredOptions { store, memory_bytes: 32 << 20, cache_bytes: None, admission };
+    let tiered = Tiered::open(Arc::new(sim), options, NOW).unwrap();
+    let mut session = session(&tiered);
+    put(&mut session, (b"a", b"value"), PutOptions::default()).unwrap();
+    let point = session.sync_point();
+    let reached = (0..1000).any(|_| session.reach(&point).unwrap());
+    assert!(reached, "a sync is under way after the first question");
+    assert!(session.reach(&point).unwrap());
+    assert!(session.may_hold(key(b"a")) && !session.may_hold(key(b"b")));
+}
