@@ -17,6 +17,7 @@ mod last;
 mod late;
 mod promises;
 mod quiet;
+mod reads;
 mod reuse;
 mod rounds;
 mod secrets;
