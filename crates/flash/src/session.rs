@@ -10,6 +10,7 @@
 //! 3. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
 //!    call into the store.
 
+mod found;
 mod pending;
 mod put_off;
 mod resolve;
@@ -38,6 +39,7 @@ use crate::types::{
     Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
     VALUE_BYTES_MAX, Version,
 };
+use found::{PutOver, Removed};
 use pending::{Pending, PendingKind};
 pub use scan::{EntryName, NoteEntry, VisitEntry};
 use segment_prefetch::Ahead;
@@ -329,7 +331,19 @@ impl Session {
             Operation::Put { key, value, options } if options.condition == Condition::Always => {
                 return self.begin_put(token, now, (key, value, options), visit);
             }
-            Operation::Put { key, value, options } => (key, value, PendingKind::Put(options)),
+            Operation::Replace { key, value, options, found }
+                if options.condition == Condition::Always =>
+            {
+                let put = PutOver { key, value, options, found };
+                return self.begin_replace(token, now, put, visit);
+            }
+            Operation::RemoveFound { key, found } => {
+                return self.begin_remove_found(token, now, Removed { key, found }, visit);
+            }
+            Operation::Put { key, value, options }
+            | Operation::Replace { key, value, options, .. } => {
+                (key, value, PendingKind::Put(options))
+            }
             Operation::Remove { key, condition } => (key, &[][..], PendingKind::Remove(condition)),
             Operation::Touch { key, expiry, condition } => {
                 (key, &[][..], PendingKind::Touch(expiry, condition))

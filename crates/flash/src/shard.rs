@@ -135,7 +135,7 @@ impl Plan {
 #[derive(Debug)]
 pub(crate) enum Located<'a> {
     /// The record is in memory.
-    Memory(Record<'a>, Place),
+    Memory(Record<'a>, Location),
     /// Read this and verify it.
     Read(Plan),
     /// There is none, besides the places already tried.
@@ -318,11 +318,12 @@ impl Shard {
             Sought::Read(place, hidden) => Ok(Located::Read(self.plan(place, hidden))),
             Sought::Memory(place, generation) => {
                 self.index.mark_referenced(index_hash(hash), place.address);
+                let location = Location { place, segment_sequence: generation };
                 let bytes = self.log.in_memory(place.address).unwrap_or_default();
                 let wanted = Wanted::of(generation, key);
                 let shard = self.log.shape().shard;
                 match self.payloads.open(shard, bytes, wanted, &mut self.scratch) {
-                    Ok(record) => Ok(Located::Memory(record, place)),
+                    Ok(record) => Ok(Located::Memory(record, location)),
                     Err(mismatch) => Err(damaged(&self.log, place.address, mismatch)),
                 }
             }

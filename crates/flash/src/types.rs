@@ -1,6 +1,6 @@
 //! The nouns that cross the engine's surface: keys, entries, operations and their outcomes.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -117,6 +117,18 @@ pub struct PutOptions {
     pub durability: Option<Durability>,
 }
 
+/// Where a get found an entry: what [`Operation::Replace`] and [`Operation::RemoveFound`] need not
+/// look for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundAt {
+    /// The half of the key's hash that the index uses.
+    pub(crate) hash: u64,
+    pub(crate) address: u64,
+    pub(crate) record_bytes: u64,
+    pub(crate) segment_sequence: NonZeroU64,
+    pub(crate) version: Version,
+}
+
 /// What survives, once a write was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -180,6 +192,27 @@ pub enum Operation<'a> {
         /// What must hold (`Absent` makes no sense and is refused).
         condition: Condition,
     },
+    /// Write an entry in place of one that a get has just found: without a read, and with nothing
+    /// left to be checked, if it still stands where it was found. Else, or under a condition, as
+    /// [`Operation::Put`].
+    Replace {
+        /// Whose.
+        key: Key<'a>,
+        /// 0 bytes to [`VALUE_BYTES_MAX`].
+        value: &'a [u8],
+        /// How.
+        options: PutOptions,
+        /// What the get gave with the entry of the key.
+        found: FoundAt,
+    },
+    /// Remove an entry that a get has just found, without a read if it still stands there. Else as
+    /// [`Operation::Remove`] without a condition.
+    RemoveFound {
+        /// Whose.
+        key: Key<'a>,
+        /// What the get gave with the entry of the key.
+        found: FoundAt,
+    },
     /// Change when an entry ends; the value stays. It has a new version, so that who read it before
     /// does not write its old end back.
     Touch {
@@ -241,4 +274,6 @@ pub struct Entry<'a> {
     pub expiry: Expiry,
     /// Whether a cache may evict it.
     pub pinning: Pinning,
+    /// Where a get found it on flash; `None`: it was not a get, or memory answered.
+    pub found: Option<FoundAt>,
 }

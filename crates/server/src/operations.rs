@@ -75,6 +75,7 @@ impl OwnedEntry {
             label: self.label,
             expiry: self.expiry,
             pinning: self.pinning,
+            found: None,
         }
     }
 }
@@ -379,6 +380,7 @@ mod tests {
             label: 0,
             expiry: Expiry::default(),
             pinning: Pinning::default(),
+            found: None,
         };
         let presence = operations.begin_wanting(Wants::Presence);
         let whole = operations.begin();

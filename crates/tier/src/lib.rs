@@ -12,8 +12,8 @@ pub use admission::Admission;
 pub use entresol_flash as flash;
 pub use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Entry, EntryName, Error, ErrorKind, Expiry,
-    Job, Key, NoteEntry, OpenMode, Operation, Outcome, Parallel, Pinning, PutOptions, Reclaim,
-    Result, SegmentUse, SpaceId, StoreOptions, SyncPoint, Timestamp, Version, VisitEntry,
+    FoundAt, Job, Key, NoteEntry, OpenMode, Operation, Outcome, Parallel, Pinning, PutOptions,
+    Reclaim, Result, SegmentUse, SpaceId, StoreOptions, SyncPoint, Timestamp, Version, VisitEntry,
     WriteMode,
 };
 pub use session::{Session, SessionOptions, SessionUsers, Visit};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_flash::{
-    Condition, Entry, EntryName, Error, ErrorKind, Expiry, Key, NoteEntry, Operation, Outcome,
-    Pinning, PutOptions, Result, SegmentUse, SpaceId, SyncPoint, Timestamp, Version, VisitEntry,
+    Condition, Entry, EntryName, Error, ErrorKind, Expiry, FoundAt, Key, NoteEntry, Operation,
+    Outcome, Pinning, PutOptions, Result, SegmentUse, SpaceId, SyncPoint, Timestamp, Version,
+    VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -38,6 +39,25 @@ struct Pending {
     kind: Kind,
     /// The gate's stamp when a get began.
     stamp: u64,
+}
+
+/// A put, and where a get found what it replaces.
+#[derive(Debug, Clone, Copy)]
+struct Put<'a> {
+    key: Key<'a>,
+    value: &'a [u8],
+    options: PutOptions,
+    found: Option<FoundAt>,
+}
+
+impl<'a> Put<'a> {
+    fn operation(self) -> Operation<'a> {
+        let Put { key, value, options, found } = self;
+        match found {
+            None => Operation::Put { key, value, options },
+            Some(found) => Operation::Replace { key, value, options, found },
+        }
+    }
 }
 
 /// Keys whose memory is loaded together.
@@ -79,9 +99,14 @@ impl Session {
         match operation {
             Operation::Get { key } => self.get(token, now, key, visit),
             Operation::Put { key, value, options } => {
-                self.put(token, now, (key, value, options), visit);
+                self.put(token, now, Put { key, value, options, found: None }, visit);
             }
-            Operation::Remove { key, .. } | Operation::Touch { key, .. } => {
+            Operation::Replace { key, value, options, found } => {
+                self.put(token, now, Put { key, value, options, found: Some(found) }, visit);
+            }
+            Operation::Remove { key, .. }
+            | Operation::RemoveFound { key, .. }
+            | Operation::Touch { key, .. } => {
                 let hash = self.tiered.store.hash(key);
                 let gate = self.tiered.gate(hash);
                 gate.begin();
@@ -306,13 +331,8 @@ impl Session {
         self.pass_on(pending, now, Operation::Get { key }, visit);
     }
 
-    fn put(
-        &mut self,
-        token: u64,
-        now: Timestamp,
-        (key, value, options): (Key<'_>, &[u8], PutOptions),
-        visit: Visit<'_>,
-    ) {
+    fn put(&mut self, token: u64, now: Timestamp, put: Put<'_>, visit: Visit<'_>) {
+        let Put { key, value, options, .. } = put;
         let tiered = &*self.tiered;
         let hash = tiered.store.hash(key);
         let stamp = tiered.gate(hash).begin();
@@ -333,13 +353,12 @@ impl Session {
         let simple = options.condition == Condition::Always;
         if !simple || options.expiry.idle_seconds.is_some() {
             tiered.memory.invalidate(hash, key.space.0, key.bytes);
-            let operation = Operation::Put { key, value, options };
-            self.pass_on(pending, now, operation, visit);
+            self.pass_on(pending, now, put.operation(), visit);
             return;
         }
         let slot = self.take(pending);
         let Session { tiered, flash, pending, unused, .. } = self;
-        let operation = Operation::Put { key, value, options };
+        let operation = put.operation();
         flash.submit(u64::from(slot), now, operation, &mut |answered, outcome| {
             assert_eq!(answered, u64::from(slot), "`submit` visits its own operation");
             let done = pending[slot as usize];
@@ -493,5 +512,6 @@ fn entry<'a>(cached: &Cached<'a>) -> Entry<'a> {
             idle_seconds: None,
         },
         pinning: if cached.pinned { Pinning::Pinned } else { Pinning::Evictable },
+        found: None,
     }
 }

@@ -75,6 +75,11 @@ const BUGS: &[Bug] = &[
         test: "reuse::what_was_read_says_nothing_of_a_later_entry_at_the_same_address",
     },
     Bug {
+        name: "found-of-another-key",
+        caught_by: STORE,
+        test: "found::what_was_found_of_another_key_harms_neither",
+    },
+    Bug {
         name: "erasure-not-awaited",
         caught_by: STORE,
         test: "erasures::nothing_is_written_over_a_segment_whose_erasure_\

@@ -89,6 +89,7 @@ impl Engine {
                     label: record.header.label,
                     expiry: record.expiry(),
                     pinning: record.pinning(),
+                    found: None,
                 },
             );
             Ok(())

@@ -2,7 +2,8 @@
 
 use entresol_device::Completion;
 
-use super::pending::PendingKind;
+use super::found::found_at;
+use super::pending::{Pending, PendingKind};
 use super::{Ack, ReadAhead, Session, Visit};
 use crate::engine::Put;
 use crate::error::{Error, ErrorKind, Result};
@@ -64,14 +65,14 @@ impl Session {
                 self.finish(token, Ok(Outcome::Missing), visit);
                 return Ok(());
             }
-            Located::Memory(record, _) if is_simple(&record, now) => {
+            Located::Memory(record, location) if is_simple(&record, now) => {
                 self.in_flight -= 1;
                 let bytes = record.value.len() as u64;
                 if bytes > self.entry_bytes_max {
                     visit(token, Ok(Outcome::Larger { bytes }));
                     return Ok(());
                 }
-                visit(token, Ok(Outcome::Found(entry(&record))));
+                visit(token, Ok(Outcome::Found(entry(&record, hash, location))));
                 shard.counters_mut().gets_memory += 1;
                 return Ok(());
             }
@@ -120,10 +121,9 @@ impl Session {
                 drop(shard);
                 self.begin_read(slot)
             }
-            Ok(Located::Memory(record, place)) => {
+            Ok(Located::Memory(record, location)) => {
                 // Copied: what follows needs the shard, or the lock given up.
                 let copy = OwnedRecord::of(&record);
-                let location = shard.location(place);
                 drop(shard);
                 self.found(slot, (copy.record(), location), now, visit)
             }
@@ -376,9 +376,9 @@ impl Session {
                     let version = Some(present.version);
                     let _renewed = self.rewrite(slot, record.value, present, (expiry, version));
                 }
-                let token = self.pending[slot as usize].token;
+                let Pending { token, hash, .. } = self.pending[slot as usize];
                 self.give_back(slot);
-                self.finish(token, Ok(Outcome::Found(entry(&record))), visit);
+                self.finish(token, Ok(Outcome::Found(entry(&record, hash, location))), visit);
                 Ok(())
             }
             PendingKind::Touch(expiry, condition) if condition.holds(Some(present.version)) => {
@@ -570,7 +570,8 @@ fn wants_touch(record: &Record<'_>, now: Timestamp) -> bool {
             >= u64::from(header.idle_seconds)
 }
 
-fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
+/// The entry whose record, of a key of this `hash`, was found at `location`.
+fn entry<'a>(record: &Record<'a>, hash: u128, location: Location) -> Entry<'a> {
     Entry {
         key: record.key,
         value: record.value,
@@ -578,5 +579,6 @@ fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
         label: record.header.label,
         expiry: record.expiry(),
         pinning: record.pinning(),
+        found: found_at(hash, location, Version(record.header.version)),
     }
 }

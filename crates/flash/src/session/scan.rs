@@ -286,8 +286,7 @@ impl Session {
                 let shard = self.engine.shards[number].lock();
                 let address = plan.place.address;
                 let error = crate::shard::damaged(&shard.log, address, mismatch);
-                let same = shard.segment_sequence(address) == plan.segment_sequence;
-                if !same {
+                if shard.segment_sequence(address) != plan.segment_sequence {
                     return Seen::Moved;
                 }
                 let Some(header) = RecordHeader::decode(bytes) else { return Seen::Damaged(error) };
@@ -340,6 +339,7 @@ impl Session {
                         label: header.label,
                         expiry: record.expiry(),
                         pinning: record.pinning(),
+                        found: None,
                     }));
                 }
                 Ok(None) => seen = Seen::Moved,

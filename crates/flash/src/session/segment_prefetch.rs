@@ -222,6 +222,7 @@ impl AheadSegment {
                 label: header.label,
                 expiry: record.expiry(),
                 pinning: record.pinning(),
+                found: None,
             },
         ))
     }

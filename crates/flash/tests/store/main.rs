@@ -9,6 +9,7 @@ mod damaged;
 mod drops;
 mod ends;
 mod erasures;
+mod found;
 mod full;
 mod ground;
 mod identity;

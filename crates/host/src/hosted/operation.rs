@@ -47,8 +47,11 @@ impl OwnedOperation {
     pub(super) fn of(operation: &Operation<'_>) -> OwnedOperation {
         let (key, value, action) = match *operation {
             Operation::Get { key } => (key, &[][..], Action::Get),
-            Operation::Put { key, value, options } => (key, value, Action::Put(options)),
+            // Where it was found may be another's by the time it is tried again.
+            Operation::Put { key, value, options }
+            | Operation::Replace { key, value, options, .. } => (key, value, Action::Put(options)),
             Operation::Remove { key, condition } => (key, &[][..], Action::Remove(condition)),
+            Operation::RemoveFound { key, .. } => (key, &[][..], Action::Remove(Condition::Always)),
             Operation::Touch { key, expiry, condition } => {
                 (key, &[][..], Action::Touch(expiry, condition))
             }
