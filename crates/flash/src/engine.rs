@@ -7,6 +7,7 @@ mod assemble;
 mod close;
 mod device_wait;
 mod figures;
+mod format;
 mod ground;
 mod inspect;
 mod maintain;
@@ -16,7 +17,7 @@ mod sweep;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use entresol_device::{Device, IoBuffer};
 use parking_lot::{Mutex, RwLock};
@@ -30,7 +31,7 @@ use make_room::Reclaims;
 pub(crate) use make_room::Waits;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Floor, Superblock};
+use crate::format::{FORMAT_VERSION, Floor, Superblock};
 use crate::log::{Attempt, Refusal};
 use crate::options::StoreOptions;
 use crate::policy::{self, ReclaimPolicy, WhenFull};
@@ -41,7 +42,7 @@ use crate::shard::{
 };
 use crate::statistics::{Opened, StoreStatistics};
 use crate::superblock;
-use crate::types::{Durability, SpaceId, Timestamp};
+use crate::types::{Durability, Lifespan, SpaceId, Timestamp};
 
 /// What all clones and sessions of a store share.
 pub(crate) struct Engine {
@@ -59,6 +60,8 @@ pub(crate) struct Engine {
     pub ahead_bytes: AtomicU64,
     pub superblock: Mutex<Superblock>,
     pub superblock_damage: Option<String>,
+    /// The format that the superblock on the device names.
+    pub format: AtomicU32,
     pub buffers: Outliving,
     /// When the last periodic sync began, ms.
     pub last_sync_ms: AtomicU64,
@@ -120,6 +123,7 @@ impl Engine {
             session_counters: Default::default(),
             sessions: AtomicUsize::new(0),
             ahead_bytes: AtomicU64::new(0),
+            format: AtomicU32::new(superblock.version),
             superblock: Mutex::new(superblock),
             superblock_damage: found.superblock_damage,
             buffers: Outliving::new(found.buffer_file, found.former_buffers),
@@ -164,6 +168,9 @@ impl Engine {
         mut waits: Waits,
     ) -> Result<Put> {
         self.check_open()?;
+        if request.options.lifespan != Lifespan::Learned {
+            self.demand_format(FORMAT_VERSION)?;
+        }
         let number = self.shard_of(request.hash);
         let makes_room = self.policy.when_full() == WhenFull::MakesRoom;
         let mut pace = Pace::Marked;

@@ -16,7 +16,7 @@ mod piece;
 mod size_code;
 mod superblock;
 
-use crate::types::{Owner, SpaceId};
+use crate::types::{Lifespan, Owner, SpaceId};
 pub(crate) use checkpoint::{
     CountRow, Fields, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow, RowState,
     SegmentRow, ShardRow, SpillRow, put_u64s,
@@ -32,8 +32,10 @@ pub(crate) use superblock::{Floor, Superblock};
 
 /// First bytes of a store.
 pub const MAGIC: [u8; 8] = *b"ENTRESOL";
-/// The format this version writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The format of a store that needs nothing of later ones; those that do are raised to it.
+pub(crate) const FORMAT_VERSION_FIRST: u32 = 1;
+/// The latest format this version writes and reads: marks of lifespans.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 /// Bytes of one copy of the superblock; two copies stand at 0 and at this offset.
 pub(crate) const SUPERBLOCK_BYTES: usize = 64 << 10;
 /// Bytes of a segment's header, before the first record.
@@ -177,6 +179,7 @@ pub(crate) struct RecordHeader {
     pub key_bytes: u32,
     pub flags: Flags,
     pub label: u8,
+    pub lifespan: Lifespan,
 }
 
 impl RecordHeader {
@@ -203,7 +206,9 @@ impl RecordHeader {
                 | set(self.raw_bytes != self.value_bytes, Extras::RAW_BYTES)
                 | set(self.expiry_ms != 0, Extras::END)
                 | set(self.idle_seconds != 0, Extras::IDLE)
-                | set(self.label != 0, Extras::LABEL),
+                | set(self.label != 0, Extras::LABEL)
+                | set(self.lifespan == Lifespan::Short, Extras::SHORT)
+                | set(self.lifespan == Lifespan::Long, Extras::LONG),
         )
     }
 
@@ -272,6 +277,11 @@ impl RecordHeader {
         let end = place(Extras::END, 8);
         let idle = place(Extras::IDLE, 8);
         let label = place(Extras::LABEL, 4);
+        let lifespan = match (extras.has(Extras::SHORT), extras.has(Extras::LONG)) {
+            (false, false) => Lifespan::Learned,
+            (true, false) => Lifespan::Short,
+            (_, true) => Lifespan::Long,
+        };
         let u32_or =
             |place: Option<usize>, default| place.map_or(Some(default), |at| u32_at(bytes, at));
         let u64_or =
@@ -292,6 +302,7 @@ impl RecordHeader {
             key_bytes: u32::from(u16_at(bytes, 28)?) + 1,
             flags: Flags::from_byte(*bytes.get(30)?)?,
             label: u8::try_from(u32_or(label, 0)?).ok()?,
+            lifespan,
         };
         // What is left out is part of what a header says: its length follows from its contents.
         (header.extras() == extras).then_some(header)

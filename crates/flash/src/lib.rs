@@ -45,6 +45,6 @@ pub use session::{
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};
 pub use types::{
-    Condition, Durability, Entry, Expiry, FoundAt, KEY_BYTES_MAX, Key, Operation, Outcome, Pinning,
-    PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
+    Condition, Durability, Entry, Expiry, FoundAt, KEY_BYTES_MAX, Key, Lifespan, Operation,
+    Outcome, Pinning, PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
 };

@@ -35,7 +35,9 @@ use parking_lot::Mutex;
 
 use crate::buffers::Attached;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock};
+use crate::format::{
+    FORMAT_VERSION_FIRST, RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock,
+};
 use crate::index::{BESIDE_TABLE_BYTES, Index};
 use crate::log::{Log, Shape, Siblings};
 use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
@@ -308,6 +310,7 @@ fn new_superblock(
         now.0 ^ options.seed,
     );
     Ok(Superblock {
+        version: FORMAT_VERSION_FIRST,
         generation: 0,
         store: (seed >> 64) as u64,
         hash_seed: seed as u64,

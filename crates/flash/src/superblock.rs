@@ -9,7 +9,7 @@ use entresol_device::{Device, IoBuffer};
 use entresol_planted::planted;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock};
+use crate::format::{FORMAT_VERSION, FORMAT_VERSION_FIRST, SUPERBLOCK_BYTES, Superblock};
 
 /// The root as it stands on a device.
 #[derive(Debug)]
@@ -50,14 +50,16 @@ pub(crate) fn read(device: &dyn Device) -> Result<Option<Root>> {
     match (newest, claimed) {
         (Some(superblock), _) => Ok(Some(Root { superblock, damage })),
         (None, None) => Ok(None),
-        (None, Some(version)) if version != FORMAT_VERSION => Err(Error::new(
-            ErrorKind::Incompatible,
-            format!(
-                "{} holds a store of format version {version}; this program reads version {}",
-                device.name(),
-                FORMAT_VERSION
-            ),
-        )),
+        (None, Some(version)) if !(FORMAT_VERSION_FIRST..=FORMAT_VERSION).contains(&version) => {
+            Err(Error::new(
+                ErrorKind::Incompatible,
+                format!(
+                    "{} holds a store of format version {version}; this program reads versions \
+                     {FORMAT_VERSION_FIRST} to {FORMAT_VERSION}",
+                    device.name(),
+                ),
+            ))
+        }
         // The making of a store writes one copy after the other, and was cut short.
         (None, Some(_)) if blank => Ok(None),
         (None, Some(_)) => Err(Error::unless_forced(

@@ -102,6 +102,19 @@ pub enum Pinning {
     Pinned,
 }
 
+/// How long a record is expected to live before it is replaced or removed. Records of like lifespan
+/// share segments, so that reclaim copies few of them. A cache takes no note of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lifespan {
+    /// As what the record replaces lets expect.
+    #[default]
+    Learned,
+    /// Short.
+    Short,
+    /// Long.
+    Long,
+}
+
 /// How an entry is put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PutOptions {
@@ -115,6 +128,9 @@ pub struct PutOptions {
     pub label: u8,
     /// The durability of this put; `None`: the store's.
     pub durability: Option<Durability>,
+    /// How long it is expected to live. The first put with a hint raises the format of the store,
+    /// which blocks for a few syncs once in its life.
+    pub lifespan: Lifespan,
 }
 
 /// Where a get found an entry: what [`Operation::Replace`] and [`Operation::RemoveFound`] need not

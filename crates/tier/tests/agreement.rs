@@ -150,7 +150,8 @@ impl World {
             _ => {
                 let condition = if absent { Condition::Absent } else { condition };
                 let label = self.puts as u8;
-                let options = PutOptions { expiry, condition, pinning, label, durability: None };
+                let options =
+                    PutOptions { expiry, condition, pinning, label, ..PutOptions::default() };
                 Operation::Put { key, value: &value, options }
             }
         };

@@ -80,6 +80,12 @@ const BUGS: &[Bug] = &[
         test: "found::what_was_found_of_another_key_harms_neither",
     },
     Bug {
+        name: "copies-forget-their-lifespan",
+        caught_by: STORE,
+        test: "lifespans::records_of_different_lifespans_share_no_segment_\
+               even_after_they_were_copied",
+    },
+    Bug {
         name: "erasure-not-awaited",
         caught_by: STORE,
         test: "erasures::nothing_is_written_over_a_segment_whose_erasure_\

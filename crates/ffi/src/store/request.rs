@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 
 use entresol_host::{Answer, Given, Request, Waiter};
 use entresol_tier::{
-    Condition, Durability, Expiry, Key, Operation, Pinning, PutOptions, SpaceId, Timestamp, Version,
+    Condition, Durability, Expiry, Key, Lifespan, Operation, Pinning, PutOptions, SpaceId,
+    Timestamp, Version,
 };
 
 use super::record::{WITHOUT_VALUE, with_record};
@@ -75,6 +76,7 @@ impl<'a> CallerRequest<'a> {
                     pinning: Pinning::Evictable,
                     label: row[9] as u8,
                     durability: durability(row[12], row[13]),
+                    lifespan: Lifespan::Learned,
                 },
             },
             REMOVE => Operation::Remove { key, condition },

@@ -16,8 +16,12 @@ impl Extras {
     pub(super) const IDLE: u8 = 8;
     /// Absent: 0.
     pub(super) const LABEL: u8 = 16;
-    pub(super) const KNOWN: u8 = 31;
-    const LENGTHS: [usize; 5] = [8, 4, 8, 8, 4];
+    /// A mark alone: the record is expected to live shortly.
+    pub(super) const SHORT: u8 = 32;
+    /// A mark alone: the record is expected to live long.
+    pub(super) const LONG: u8 = 64;
+    pub(super) const KNOWN: u8 = 127;
+    const LENGTHS: [usize; 7] = [8, 4, 8, 8, 4, 0, 0];
 
     pub(super) fn has(self, bit: u8) -> bool {
         self.0 & bit != 0

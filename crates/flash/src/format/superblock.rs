@@ -1,7 +1,9 @@
 //! The root of a store: what it is, what was dropped, and where the checkpoint of a clean stop
 //! stands.
 
-use super::{FORMAT_VERSION, MAGIC, SUPERBLOCK_BYTES, u16_at, u32_at, u64_at};
+use super::{
+    FORMAT_VERSION, FORMAT_VERSION_FIRST, MAGIC, SUPERBLOCK_BYTES, u16_at, u32_at, u64_at,
+};
 use crate::types::SpaceId;
 
 /// Everything of `space` (or of one partition of it) in segments older than `below` is gone.
@@ -17,6 +19,8 @@ pub(crate) struct Floor {
 /// The root: what the store is, and where the checkpoint of a clean stop stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
+    /// The format of the store: the first one that knows all that stands in it.
+    pub version: u32,
     pub generation: u64,
     pub store: u64,
     pub hash_seed: u64,
@@ -49,7 +53,7 @@ impl Superblock {
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&self.segment_bytes.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.store.to_le_bytes());
@@ -91,7 +95,7 @@ impl Superblock {
         let body = bytes.get(..SUPERBLOCK_BYTES - 4)?;
         if bytes.get(..8)? != MAGIC
             || u32_at(bytes, SUPERBLOCK_BYTES - 4)? != crc32c::crc32c(body)
-            || u32_at(bytes, 8)? != FORMAT_VERSION
+            || !(FORMAT_VERSION_FIRST..=FORMAT_VERSION).contains(&u32_at(bytes, 8)?)
         {
             return None;
         }
@@ -115,6 +119,7 @@ impl Superblock {
             at += count * 4;
         }
         Some(Superblock {
+            version: u32_at(bytes, 8)?,
             segment_bytes: u32_at(bytes, 12)?,
             generation: u64_at(bytes, 16)?,
             store: u64_at(bytes, 24)?,

@@ -13,7 +13,7 @@ use super::{Log, OpenSegment, SYNC_TOKEN};
 use crate::error::{Error, Result};
 use crate::format::{Flags, RecordHeader, RecordKind};
 use crate::segment::{NO_BUFFER, SegmentState, Stream, first_to_go};
-use crate::types::SpaceId;
+use crate::types::{Lifespan, SpaceId};
 
 /// States of segments whose records a recovery may find.
 const STANDING: [SegmentState; 4] =
@@ -495,5 +495,6 @@ fn padding(generation: u32, bytes: u32) -> RecordHeader {
         key_bytes: 1,
         flags: Flags::of(RecordKind::Padding),
         label: 0,
+        lifespan: Lifespan::Learned,
     }
 }

@@ -15,7 +15,7 @@ use crate::shard::{
     Absence, Ending, Known, Located, Location, Mark, Plan, PutRequest, Removal, Shard, Written,
     damaged, seconds_of,
 };
-use crate::types::{Condition, Durability, Entry, Key, Outcome, Timestamp, Version};
+use crate::types::{Condition, Durability, Entry, Key, Lifespan, Outcome, Timestamp, Version};
 
 /// What is known of the record that was found.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,7 @@ pub(super) struct Present {
     pub ended: bool,
     pub label: u8,
     pub pinning: crate::types::Pinning,
+    pub lifespan: Lifespan,
 }
 
 impl Present {
@@ -35,6 +36,7 @@ impl Present {
             ended: false,
             label: record.header.label,
             pinning: record.pinning(),
+            lifespan: record.header.lifespan,
         }
     }
 }

@@ -51,6 +51,7 @@ impl Session {
             expiry,
             pinning: present.pinning,
             label: present.label,
+            lifespan: present.lifespan,
             ..PutOptions::default()
         };
         let request = PutRequest {

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::FooterEntry;
 use crate::format::SizeCode;
 use crate::shard::{Ending, Plan};
-use crate::types::{Condition, Pinning, Version};
+use crate::types::{Condition, Lifespan, Pinning, Version};
 
 impl Session {
     /// Goes on with an operation whose record brings `error`: to the next candidate if the record
@@ -60,6 +60,7 @@ impl Session {
             ended,
             label: 0,
             pinning: Pinning::default(),
+            lifespan: Lifespan::Learned,
         };
         self.decide(slot, Some(present), visit)
     }

@@ -13,7 +13,7 @@ use crate::notes::index_hash;
 use crate::policy::{Keep, Live, OfDamaged};
 use crate::record::Wanted;
 use crate::segment::{Segment, Stream};
-use crate::types::Timestamp;
+use crate::types::{Lifespan, Timestamp};
 
 /// Bytes that were read and that a cache copies, for each byte that goes: where all of a cache is
 /// read, reclaim would otherwise copy all of it before a new entry found room.
@@ -159,7 +159,10 @@ impl Shard {
             return Ok(false);
         };
         let age = self.sequence.saturating_sub(segment.age) as f64;
-        let young = segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0;
+        let young = match header.lifespan {
+            Lifespan::Learned => segment.stream == Stream::Hot as u8 || age < self.lifespan * 4.0,
+            hint => hint == Lifespan::Short && !planted!("copies-forget-their-lifespan"),
+        };
         let stream = self.limits.policy.stream_of_copy(young);
         self.open_above_floor(stream, entry.owner())?;
         let payload = (&record[header.header_bytes()..], &[][..]);
@@ -197,6 +200,7 @@ impl Shard {
             idle_seconds: 0,
             raw_bytes: 0,
             flags: Flags::of(RecordKind::Tombstone),
+            lifespan: Lifespan::Learned,
             ..header
         };
         self.append_record(NewRecord {

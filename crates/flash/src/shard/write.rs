@@ -13,7 +13,7 @@ use crate::log::{Append, Attempt, Refusal};
 use crate::notes::{Note, index_hash};
 use crate::record::{HashedKey, Wanted};
 use crate::segment::Stream;
-use crate::types::{Key, Owner, Pinning, PutOptions, Timestamp, Version};
+use crate::types::{Key, Lifespan, Owner, Pinning, PutOptions, Timestamp, Version};
 
 /// A put, ready to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +165,11 @@ impl Shard {
         let (stream, follows) = match &slot {
             Slot::New => (Stream::Cold, !self.floors.is_empty()),
             Slot::Own(place) | Slot::Presumed(place) => (self.stream_over(*place), true),
+        };
+        let stream = match request.options.lifespan {
+            Lifespan::Learned => stream,
+            Lifespan::Short => Stream::Hot,
+            Lifespan::Long => Stream::Cold,
         };
         let hash = index_hash(request.hash);
         if planted!("index-before-append")
@@ -440,6 +445,7 @@ impl Shard {
             key_bytes: key.bytes.len() as u32,
             flags,
             label: 0,
+            lifespan: Lifespan::Learned,
         }
     }
 
@@ -457,6 +463,7 @@ impl Shard {
             idle_seconds: expiry.idle_seconds.map_or(0, std::num::NonZeroU32::get),
             touched_seconds: (request.now.0 / 1000) as u32,
             label: request.options.label,
+            lifespan: request.options.lifespan,
             flags: Flags {
                 pinned: request.options.pinning == Pinning::Pinned,
                 codec,

@@ -5,8 +5,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use entresol_flash::{
-    Condition, Durability, Entry, ErrorKind, Expiry, Key, Operation, Outcome, Pinning, PutOptions,
-    Result, Session, SpaceId, Timestamp, Visit,
+    Condition, Durability, Entry, ErrorKind, Expiry, Key, Lifespan, Operation, Outcome, Pinning,
+    PutOptions, Result, Session, SpaceId, Timestamp, Visit,
 };
 
 use crate::history::{Ends, Name, Put, State};
@@ -67,7 +67,10 @@ impl Request {
             Request::Put(put, condition, durability) => {
                 let pinning = if put.pinned { Pinning::Pinned } else { Pinning::Evictable };
                 let (expiry, label) = (expiry(put.ends), put.label);
-                let options = PutOptions { expiry, condition, pinning, label, durability };
+                let hints = [Lifespan::Learned, Lifespan::Short, Lifespan::Long];
+                let lifespan = hints[usize::from(label) % hints.len()];
+                let options =
+                    PutOptions { expiry, condition, pinning, label, durability, lifespan };
                 let operation = Operation::Put { key, value: &name.value(&put), options };
                 return session.submit(token, now, operation, visit);
             }

@@ -16,6 +16,7 @@ mod identity;
 mod keys;
 mod last;
 mod late;
+mod lifespans;
 mod promises;
 mod quiet;
 mod reads;
