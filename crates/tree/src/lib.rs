@@ -9,6 +9,8 @@
 mod filter;
 pub mod format;
 mod merge;
+#[doc(hidden)]
+pub mod pending;
 mod sequence;
 
 pub use filter::Filter;
