@@ -13,12 +13,12 @@ use entresol_device::{Completion, IoBuffer, Queue, QueueOptions};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    CountRow, Fields, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow, RowState,
-    SegmentRow, ShardRow, SizeCode, SpillRow, copy_words, put_u64s, u64_at,
+    CountRow, Fields, JournalRow, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow,
+    RowState, SegmentRow, ShardRow, SizeCode, SpillRow, copy_words, put_u64s, u64_at,
 };
 use crate::index::{Bounds, Index, Layout, Place, Prefix, Spilled};
 use crate::large::Pieces;
-use crate::log::Shape;
+use crate::log::{JournalSegment, JournalTable, Shape};
 use crate::notes::Note;
 use crate::segment::{Segment, SegmentState};
 use crate::shard::Shard;
@@ -297,6 +297,13 @@ fn encode_tables(shard: &Shard, layout: &Layout) -> Vec<u8> {
         SpillRow { hash, known, address, record_bytes }.encode(&mut out);
     }
     put_u64s(&mut out, &[shard.log.lost_bytes(), u64::from(shard.ended_until())]);
+    if let Some(journal) = shard.log.journal().table() {
+        let JournalTable { segments, next_ordinal, watermark } = journal;
+        put_u64s(&mut out, &[watermark, next_ordinal, segments.len() as u64]);
+        for JournalSegment { segment, ordinal, cut_short } in segments {
+            JournalRow { segment: u64::from(segment), ordinal, cut_short }.encode(&mut out);
+        }
+    }
     out
 }
 
@@ -311,6 +318,7 @@ fn row_of(segment: &Segment) -> SegmentRow {
         stream: segment.stream,
         padded: segment.padded,
         state: match segment.state {
+            SegmentState::Journal => RowState::Journal,
             SegmentState::Sealed => RowState::Sealed,
             SegmentState::Damaged => RowState::Damaged,
             _ => RowState::Free,
@@ -333,6 +341,7 @@ fn segment_of(row: &SegmentRow) -> Segment {
         state: match row.state {
             // Reclaim tries again what it found damaged: what was may have gone since.
             RowState::Sealed | RowState::Damaged => SegmentState::Sealed,
+            RowState::Journal => SegmentState::Journal,
             RowState::Free => SegmentState::Free,
         },
         ..Segment::UNUSED
@@ -375,6 +384,7 @@ fn decode_tables(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<(Layout, 
     if let Some(seconds) = fields.u64() {
         shard.know_ended(u32::try_from(seconds).ok()?);
     }
+    decode_journal(shard, fields)?;
     Some((layout, spilled))
 }
 
@@ -401,6 +411,30 @@ fn decode_notes_and_pieces(shard: &mut Shard, fields: &mut Fields<'_>) -> Option
         let manifest = address_in(&shape, manifest)?;
         shard.large.insert(manifest, sequence, Pieces { stored_bytes, places });
     }
+    Some(())
+}
+
+/// The journal, if there was one: all of its segments, and no others, are in the table as such.
+fn decode_journal(shard: &mut Shard, fields: &mut Fields<'_>) -> Option<()> {
+    let of_journal = |row: &&Segment| row.state == SegmentState::Journal;
+    let held = shard.log.segments().iter().filter(of_journal).count() as u64;
+    let Some(watermark) = fields.u64() else { return (held == 0).then_some(()) };
+    let next_ordinal = fields.u64()?;
+    let count = fields.u64().filter(|count| *count == held)?;
+    let mut segments = Vec::new();
+    for _ in 0..count {
+        let JournalRow { segment, ordinal, cut_short } = JournalRow::decode(fields)?;
+        let segment = u32::try_from(segment).ok()?;
+        let row = shard.log.segments().get(segment as usize);
+        row.filter(|row| row.state == SegmentState::Journal)?;
+        segments.push(JournalSegment { segment, ordinal, cut_short });
+    }
+    let ordered = segments.is_sorted_by(|a, b| a.ordinal < b.ordinal)
+        && segments.last().is_none_or(|last| last.ordinal < next_ordinal);
+    if !ordered {
+        return None;
+    }
+    shard.log.restore_journal(JournalTable { segments, next_ordinal, watermark });
     Some(())
 }
 

@@ -10,6 +10,7 @@ mod figures;
 mod format;
 mod ground;
 mod inspect;
+mod journal;
 mod maintain;
 mod make_room;
 mod reclaim;
@@ -26,6 +27,7 @@ use device_wait::Gathering;
 pub(crate) use device_wait::wait_for;
 use ground::Outliving;
 pub use inspect::{LogScan, SegmentInfo, Verification};
+pub use journal::{JournalReplay, JournalState};
 pub use maintain::{Budget, Maintenance};
 use make_room::Reclaims;
 pub(crate) use make_room::Waits;
@@ -249,7 +251,9 @@ impl Engine {
         now: Timestamp,
         waits: Waits,
     ) -> Result<Removal> {
-        let removed = self.entomb(key.hash, now, waits, |shard| shard.remove(key, location));
+        let number = self.shard_of(key.hash);
+        let removed =
+            self.write_in_reserve(number, now, waits, |shard| shard.remove(key, location));
         Ok(removed?.unwrap_or(Removal::Awaits))
     }
 
@@ -262,22 +266,22 @@ impl Engine {
         now: Timestamp,
         waits: Waits,
     ) -> Result<Absence> {
+        let number = self.shard_of(key.hash);
         let entombed =
-            self.entomb(key.hash, now, waits, |shard| shard.remove_absent(key, tried, now));
+            self.write_in_reserve(number, now, waits, |shard| shard.remove_absent(key, tried, now));
         Ok(entombed?.unwrap_or(Absence::Awaits))
     }
 
-    /// Appends a tombstone; those may use the reserve, so reclaim is asked for only when that is
-    /// gone. `None`: the device has still to answer.
-    fn entomb<T>(
+    /// Appends a tombstone, or to the journal: those may use the reserve, so reclaim is asked for
+    /// only when that is gone. `None`: the device has still to answer.
+    fn write_in_reserve<T>(
         &self,
-        hash: u128,
+        number: usize,
         now: Timestamp,
         mut waits: Waits,
         mut write: impl FnMut(&mut Shard) -> Attempt<T>,
     ) -> Result<Option<T>> {
         self.check_open()?;
-        let number = self.shard_of(hash);
         let mut reclaims = Reclaims::default();
         let mut waits_for_room = Waits::FOR_ROOM;
         loop {

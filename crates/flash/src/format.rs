@@ -9,6 +9,7 @@
 mod checkpoint;
 mod extras;
 mod footer_line;
+mod journal;
 mod manifest;
 mod marks;
 mod owner;
@@ -18,11 +19,12 @@ mod superblock;
 
 use crate::types::{Lifespan, Owner, SpaceId};
 pub(crate) use checkpoint::{
-    CountRow, Fields, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow, RowState,
-    SegmentRow, ShardRow, SpillRow, put_u64s,
+    CountRow, Fields, JournalRow, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow,
+    RowState, SegmentRow, ShardRow, SpillRow, put_u64s,
 };
 use extras::Extras;
 pub(crate) use footer_line::{FooterLine, LINE_WORDS, copy_words};
+pub(crate) use journal::{OWNER_BYTES, owner_key, owner_of_key};
 pub(crate) use manifest::{MANIFEST_BYTES, Manifest};
 pub(crate) use marks::{LAST_WRITE_BYTES, LastWrite, MARK_BYTES, mark_of, set_mark};
 pub use owner::{BUFFER_FILE_HEADER, BufferOwner};
@@ -34,7 +36,7 @@ pub(crate) use superblock::{Floor, Superblock};
 pub const MAGIC: [u8; 8] = *b"ENTRESOL";
 /// The format of a store that needs nothing of later ones; those that do are raised to it.
 pub(crate) const FORMAT_VERSION_FIRST: u32 = 1;
-/// The latest format this version writes and reads: marks of lifespans.
+/// The latest format this version writes and reads: marks of lifespans, and the journal.
 pub(crate) const FORMAT_VERSION: u32 = 2;
 /// Bytes of one copy of the superblock; two copies stand at 0 and at this offset.
 pub(crate) const SUPERBLOCK_BYTES: usize = 64 << 10;
@@ -71,6 +73,8 @@ pub(crate) enum RecordKind {
     Piece,
     /// Unused bytes up to the next sync unit.
     Padding,
+    /// A record of the journal: in no index, and in no footer.
+    Journal,
 }
 
 impl RecordKind {
@@ -81,6 +85,7 @@ impl RecordKind {
             3 => RecordKind::Manifest,
             4 => RecordKind::Piece,
             5 => RecordKind::Padding,
+            6 => RecordKind::Journal,
             _ => return None,
         })
     }
@@ -92,6 +97,7 @@ impl RecordKind {
             RecordKind::Manifest => 3,
             RecordKind::Piece => 4,
             RecordKind::Padding => 5,
+            RecordKind::Journal => 6,
         }
     }
 }
@@ -192,6 +198,20 @@ impl RecordHeader {
     #[inline]
     pub(crate) fn owner(&self) -> Owner {
         Owner { space: self.space, partition: self.partition }
+    }
+
+    /// Of a record of the journal: the sequence of the last one before it that was durable when it
+    /// was appended; 0: it does not say. It stands where other records have space and partition.
+    pub(crate) fn durable(&self) -> u64 {
+        let distance = u32::from(self.space.0) | u32::from(self.partition) << 16;
+        if distance == 0 { 0 } else { self.sequence.saturating_sub(u64::from(distance)) }
+    }
+
+    /// Says so.
+    pub(crate) fn set_durable(&mut self, durable: u64) {
+        let distance = self.sequence.saturating_sub(durable);
+        let distance = if durable == 0 { 0 } else { u32::try_from(distance).unwrap_or(0) };
+        (self.space, self.partition) = (SpaceId(distance as u16), (distance >> 16) as u16);
     }
 
     /// Bytes before the key.
@@ -319,8 +339,13 @@ pub(crate) struct SegmentHeader {
     pub sequence: u64,
     /// Every segment of the shard with a lower sequence was durable when this one was opened.
     pub proven_below: u64,
-    /// Logical age of what stands in the segment, a record sequence.
+    /// Logical age of what stands in the segment, a record sequence. Of a segment of the journal:
+    /// what was below it had been trimmed when this one was opened.
     pub age: u64,
+    /// Of a segment of the journal: its number in its lane, from 1 on, without a gap. Else 0.
+    pub ordinal: u64,
+    /// Of a segment of the journal: the sequence of the last record before it; 0: there is none.
+    pub follows: u64,
 }
 
 impl SegmentHeader {
@@ -334,6 +359,8 @@ impl SegmentHeader {
         out[40..44].copy_from_slice(&self.segment.to_le_bytes());
         out[44..46].copy_from_slice(&self.shard.to_le_bytes());
         out[46] = self.stream;
+        out[48..56].copy_from_slice(&self.ordinal.to_le_bytes());
+        out[56..64].copy_from_slice(&self.follows.to_le_bytes());
         let crc = crc32c::crc32c(&out[4..SEGMENT_HEADER_BYTES]);
         out[0..4].copy_from_slice(&crc.to_le_bytes());
     }
@@ -353,6 +380,8 @@ impl SegmentHeader {
             segment: u32_at(bytes, 40)?,
             shard: u16_at(bytes, 44)?,
             stream: *bytes.get(46)?,
+            ordinal: sequence_at(bytes, 48)?,
+            follows: sequence_at(bytes, 56)?,
         })
     }
 }
@@ -448,7 +477,8 @@ impl FooterEntry {
             space: SpaceId(u16_at(bytes, 32)?),
             partition: u16_at(bytes, 34)?,
             offset: place * RECORD_ALIGNMENT as u32,
-            flags: Flags::from_byte(*bytes.get(39)?)?,
+            flags: Flags::from_byte(*bytes.get(39)?)
+                .filter(|flags| flags.kind != RecordKind::Journal)?,
         })
     }
 

@@ -43,8 +43,11 @@ pub use session::{
     SessionUsers, SyncPoint, Visit, VisitEntry,
 };
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
-pub use store::{Budget, LogScan, Maintenance, SegmentInfo, Store, Verification};
+pub use store::{
+    Budget, JournalReplay, JournalState, LogScan, Maintenance, SegmentInfo, Store, Verification,
+};
 pub use types::{
-    Condition, Durability, Entry, Expiry, FoundAt, KEY_BYTES_MAX, Key, Lifespan, Operation,
-    Outcome, Pinning, PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
+    Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalRecord, JournalSequence,
+    KEY_BYTES_MAX, Key, Lifespan, Operation, Outcome, Pinning, PutOptions, SpaceId, Timestamp,
+    VALUE_BYTES_MAX, Version,
 };

@@ -17,6 +17,7 @@ mod commit;
 mod confirmed;
 mod footer;
 mod free;
+mod journal;
 mod open_segment;
 mod refusal;
 mod segment_read;
@@ -39,13 +40,15 @@ use crate::format::{
     FooterEntry, LastWrite, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES,
     SegmentHeader, TRAILER_BYTES,
 };
-use crate::segment::{STREAMS, Segment, SegmentState, Stream};
+use crate::segment::{ENTRY_STREAMS, STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
 pub(crate) use confirmed::ShardBuffers;
 use confirmed::Write;
 pub(crate) use footer::{footer_of, footer_of_whole, read_footer};
 use free::{Free, Syncs};
+use journal::Journal;
+pub(crate) use journal::{JournalReader, JournalSegment, JournalTable};
 use open_segment::OpenSegment;
 pub(crate) use refusal::{Attempt, Refusal};
 use segment_read::SegmentRead;
@@ -68,6 +71,8 @@ pub(crate) struct Shape {
     /// Whether released segments are erased one by one, the oldest first, each for good before the
     /// next: a cache leaves no newer record behind that would outrank what an older segment holds.
     pub erases_in_order: bool,
+    /// Segments that the journal of the shard may take; 0: nothing is appended to it.
+    pub journal_segments: u32,
 }
 
 impl Shape {
@@ -128,6 +133,7 @@ pub(crate) struct Log {
     shape: Shape,
     segments: Vec<Segment>,
     succession: Succession,
+    journal: Journal,
     device: Arc<dyn Device>,
     queue: Box<dyn Queue>,
     submission: Submission,
@@ -227,11 +233,12 @@ impl Log {
     ) -> Result<Log> {
         let queue = device.queue(QueueOptions { depth: WRITE_DEPTH, buffer_bytes: 4096 })?;
         let submission = Submission::new(&*queue);
-        let reserve = (STREAMS as u32 + 1 + shape.segments / 1024).min(shape.segments / 3);
+        let reserve = (ENTRY_STREAMS + 1 + shape.segments / 1024).min(shape.segments / 3);
         Ok(Log {
             shape,
             segments: vec![Segment::UNUSED; shape.segments as usize],
             succession: Succession::new(shape.segments),
+            journal: Journal::new(),
             device,
             queue,
             submission,
@@ -271,22 +278,11 @@ impl Log {
 
     /// Appends a record; returns its address.
     pub(crate) fn append(&mut self, append: Append<'_>) -> Attempt<u64> {
-        let Append { stream, mut header, payload, hash, age } = append;
+        let Append { stream, header, payload, hash, age } = append;
         let record_bytes = header.record_bytes();
-        let aligned = record_bytes.next_multiple_of(RECORD_ALIGNMENT);
-        self.ensure_open(stream, aligned)?;
-        let open = self.streams[stream as usize].as_mut().expect("ensure_open opened it");
+        self.write_record(stream, header, payload)?;
+        let open = self.streams[stream as usize].as_mut().expect("the record was written to it");
         let segment = &mut self.segments[open.segment as usize];
-        header.generation = segment.sequence as u32;
-        let at = open.used as usize;
-        let bytes =
-            &mut self.buffers[open.buffer as usize].memory.bytes_mut()[at..at + record_bytes];
-        header.encode(bytes);
-        let (head, tail) = payload;
-        let start = header.header_bytes();
-        let split = start + head.len();
-        bytes[start..split].copy_from_slice(head);
-        bytes[split..].copy_from_slice(tail);
         let ends_seconds = header.ends_seconds();
         let entry = FooterEntry {
             hash,
@@ -316,6 +312,28 @@ impl Log {
         self.appended_bytes += u64::from(counted);
         self.latest = self.latest.max(header.sequence);
         Ok(address)
+    }
+
+    /// Writes a record behind the last one of the open segment of `stream`, which is not told.
+    fn write_record(
+        &mut self,
+        stream: Stream,
+        mut header: RecordHeader,
+        (head, tail): (&[u8], &[u8]),
+    ) -> Attempt<()> {
+        let record_bytes = header.record_bytes();
+        self.ensure_open(stream, record_bytes.next_multiple_of(RECORD_ALIGNMENT))?;
+        let open = self.streams[stream as usize].as_ref().expect("ensure_open opened it");
+        header.generation = self.segments[open.segment as usize].sequence as u32;
+        let at = open.used as usize;
+        let bytes =
+            &mut self.buffers[open.buffer as usize].memory.bytes_mut()[at..at + record_bytes];
+        header.encode(bytes);
+        let start = header.header_bytes();
+        let split = start + head.len();
+        bytes[start..split].copy_from_slice(head);
+        bytes[split..].copy_from_slice(tail);
+        Ok(())
     }
 
     /// Where the next record of `stream` goes if it fits its open segment.
@@ -394,7 +412,8 @@ impl Log {
     /// Bytes that records and their lines in the footers may take beside the reserve, while each
     /// stream has a segment open that is empty as yet.
     pub(crate) fn room(&self) -> u64 {
-        let segments = self.shape.segments - self.reserve - 1 - STREAMS as u32;
+        let segments = self.shape.segments - self.reserve - 1 - ENTRY_STREAMS;
+        let segments = segments.saturating_sub(self.journal_kept());
         let frame = (SEGMENT_HEADER_BYTES + TRAILER_BYTES) as u64;
         // Releases pad segments that writers did not have to.
         let lost = self.lost_bytes.max(u64::from(self.shape.sync_unit));
@@ -458,7 +477,7 @@ impl Log {
                 return Ok(());
             }
             let (lost, padding) = (open.lost_bytes(self.shape.segment_bytes), open.padding());
-            if !self.shape.is_much_padding(padding) {
+            if !self.shape.is_much_padding(padding) && stream != Stream::Journal {
                 self.lost_bytes = (self.lost_bytes * 15 + u64::from(lost)).div_ceil(16);
             }
             self.seal(stream)?;
@@ -470,6 +489,10 @@ impl Log {
         self.check_open()?;
         if !stream.is_reclaim() && self.free.len() as u32 <= RECLAIM_SEGMENTS {
             return Err(Refusal::NeedsRoom);
+        }
+        if stream == Stream::Journal {
+            self.check_journal()?;
+            self.await_sealed_journal()?;
         }
         let buffer = self.take_buffer(stream)?;
         let segment = self.take_free(stream)?;
@@ -483,7 +506,7 @@ impl Log {
             buffer,
             ..Segment::UNUSED
         };
-        let header = SegmentHeader {
+        let mut header = SegmentHeader {
             store: self.shape.store,
             shard: self.shape.shard,
             stream: stream as u8,
@@ -491,7 +514,12 @@ impl Log {
             sequence,
             proven_below: self.proven_below,
             age: 0,
+            ordinal: 0,
+            follows: 0,
         };
+        if stream == Stream::Journal {
+            self.journal.open(segment, &mut header);
+        }
         let slot = &mut self.buffers[buffer as usize];
         slot.segment = Some(segment);
         slot.sealed = u64::MAX;
@@ -505,15 +533,24 @@ impl Log {
     pub(crate) fn seal(&mut self, stream: Stream) -> Result<()> {
         let Some(open) = self.streams[stream as usize].take() else { return Ok(()) };
         let segment = &mut self.segments[open.segment as usize];
-        segment.state = SegmentState::Sealed;
         segment.age = open.age();
         segment.sealed_at = self.latest;
+        segment.state = match stream {
+            Stream::Journal => SegmentState::Journal,
+            _ => SegmentState::Sealed,
+        };
         segment.padded = self.shape.is_much_padding(open.padding());
+        if stream == Stream::Journal {
+            segment.used_bytes = open.used;
+        }
         let buffer = &mut self.buffers[open.buffer as usize];
         open.finish(segment.sequence, buffer.memory.bytes_mut());
         self.sealed_count += 1;
         buffer.sealed = self.sealed_count;
         let mode = if self.shape.durable_writes { WriteMode::Durable } else { WriteMode::Flushed };
+        if stream == Stream::Journal {
+            self.note_sealed_journal();
+        }
         let range = open.submitted as usize..self.shape.segment_bytes as usize;
         self.write(open.segment, open.buffer, range, mode)
     }

@@ -122,6 +122,9 @@ pub struct StoreOptions {
     /// Identifies the boot of the machine; 0: unknown. Recovery trusts completed writes if the
     /// machine did not reboot since, and checks every record not proven durable if it did.
     pub boot: u128,
+    /// Bytes of the device kept for the journal, over all its lanes; 0: there is none. Each lane
+    /// has two segments at least, which entries do without. A cache has no journal.
+    pub journal_bytes: u64,
     /// How the jobs of an open, one for each shard, are run.
     pub parallel: Parallel,
     /// Mixed into the hash seed of a store that is made.
@@ -173,6 +176,7 @@ impl Default for StoreOptions {
             slow_mark_percent: 90,
             full_mark_percent: 95,
             boot: 0,
+            journal_bytes: 0,
             parallel: one_after_another,
             seed: 0,
             index_hash_bits: 64,

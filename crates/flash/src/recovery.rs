@@ -19,6 +19,7 @@ mod former;
 mod former_parts;
 mod growth;
 mod intake;
+mod journal;
 mod orphan_segments;
 mod rows;
 mod scan;
@@ -36,11 +37,14 @@ use parking_lot::Mutex;
 use crate::buffers::Attached;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    FORMAT_VERSION_FIRST, RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES, Superblock,
+    FORMAT_VERSION, FORMAT_VERSION_FIRST, RECORD_ALIGNMENT, SEQUENCE_END, SUPERBLOCK_BYTES,
+    Superblock,
 };
 use crate::index::{BESIDE_TABLE_BYTES, Index};
 use crate::log::{Log, Shape, Siblings};
-use crate::options::{Job, OpenMode, Parallel, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions};
+use crate::options::{
+    Job, OpenMode, Parallel, Reclaim, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, StoreOptions,
+};
 use crate::policy::{self, Order};
 use crate::record::{HashSeed, Payloads};
 use crate::shard::{Limits, Shard, seconds_of};
@@ -131,6 +135,9 @@ pub(crate) fn open(
             former.succeed(root, &options, options.seed ^ now.0)?;
         superblock.checkpoint = Vec::new();
         superblock.boot = options.boot;
+        if options.journal_bytes > 0 {
+            superblock.version = FORMAT_VERSION;
+        }
         superblock::write(&*device, &mut superblock)?;
         shards.iter_mut().zip(buffers).for_each(|(shard, buffers)| shard.log.attach(buffers));
         buffer_file = file;
@@ -165,6 +172,7 @@ fn find_or_make_root(
     check_superblock(&superblock, device, payloads)?;
     let kind = if made { ErrorKind::InvalidInput } else { ErrorKind::Incompatible };
     check_unit(superblock.segment_bytes, device).map_err(|detail| Error::new(kind, detail))?;
+    check_journal(&superblock, options)?;
     options.segment_bytes = superblock.segment_bytes;
     options.shards = superblock.shards;
     if made {
@@ -467,8 +475,45 @@ fn shape_of(
         sync_unit: device.geometry().sync_unit_bytes,
         durable_writes: options.durability == Durability::Synced,
         erases_in_order: policy::of(options.reclaim).order() == Order::InTurn,
+        journal_segments: journal_segments(superblock, options),
     }
 }
+
+/// Segments of a shard that the journal may take.
+fn journal_segments(superblock: &Superblock, options: &StoreOptions) -> u32 {
+    let each = u64::from(superblock.shards) * u64::from(superblock.segment_bytes);
+    match options.journal_bytes.div_ceil(each) {
+        0 => 0,
+        segments => segments.clamp(2, u64::from(u32::MAX)) as u32,
+    }
+}
+
+/// Refuses a journal to a cache, and one that leaves entries less than half of the store.
+fn check_journal(superblock: &Superblock, options: &StoreOptions) -> Result<()> {
+    let wanted = journal_segments(superblock, options);
+    if wanted == 0 {
+        return Ok(());
+    }
+    let fail = |detail: String| Err(Error::new(ErrorKind::InvalidInput, detail));
+    let bytes = options.journal_bytes;
+    if options.reclaim == Reclaim::Evict {
+        return fail(format!("{bytes} bytes for the journal of a cache, which has none; give 0"));
+    }
+    let most = superblock.segments_per_shard / JOURNAL_PART;
+    if wanted > most {
+        let each = u64::from(superblock.shards) * u64::from(superblock.segment_bytes);
+        return fail(format!(
+            "{bytes} bytes for the journal, {wanted} segments in each of {} shards; at most {most} \
+             expected: give at most {}, or the store more capacity",
+            superblock.shards,
+            u64::from(most) * each
+        ));
+    }
+    Ok(())
+}
+
+/// The journal takes at most this part of a store.
+const JOURNAL_PART: u32 = 4;
 
 fn new_index(shape: &Shape, options: &StoreOptions) -> Result<Index> {
     let bits = address_bits(shape.segments, shape.segment_bytes);

@@ -5,6 +5,7 @@
 //! Free --open--> Open --seal--> Sealed --begin_reclaim--> Reclaiming --release--> Releasing
 //!   ^                             |  ^--- keep, or try again -'                      |
 //!   |                             '-- take for a checkpoint --> Checkpoint           |
+//!   |                 Open, of the journal --seal--> Journal --trim------------------|
 //!   '---------- free (what superseded its records is durable) ----------------------'
 //! ```
 //! Invariants:
@@ -26,6 +27,8 @@ pub(crate) enum SegmentState {
     Checkpoint,
     /// Holds live records that do not verify: kept as it is until something in it goes.
     Damaged,
+    /// Sealed, of the journal: released once it is trimmed, and never reclaimed.
+    Journal,
 }
 
 /// Sequence and number of no segment.
@@ -90,6 +93,7 @@ impl Segment {
     pub(crate) fn has_dead(&self) -> bool {
         match self.state {
             SegmentState::Free | SegmentState::Checkpoint => false,
+            _ if self.stream == Stream::Journal as u8 => false,
             _ => self.live_bytes < self.used_bytes,
         }
     }
@@ -106,14 +110,18 @@ pub(crate) enum Stream {
     ReclaimedYoung = 2,
     /// Survivors that were old.
     ReclaimedOld = 3,
+    /// The journal.
+    Journal = 4,
 }
 
 /// Streams of a shard.
-pub(crate) const STREAMS: usize = 4;
+pub(crate) const STREAMS: usize = 5;
+/// Those of entries.
+pub(crate) const ENTRY_STREAMS: u32 = 4;
 
 impl Stream {
     pub(crate) const ALL: [Stream; STREAMS] =
-        [Stream::Hot, Stream::Cold, Stream::ReclaimedYoung, Stream::ReclaimedOld];
+        [Stream::Hot, Stream::Cold, Stream::ReclaimedYoung, Stream::ReclaimedOld, Stream::Journal];
 
     /// Whether reclaim writes it, and so may use the reserve of free segments.
     pub(crate) fn is_reclaim(self) -> bool {

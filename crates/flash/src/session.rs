@@ -11,6 +11,7 @@
 //!    call into the store.
 
 mod found;
+mod journal;
 mod pending;
 mod put_off;
 mod resolve;
@@ -36,10 +37,11 @@ use crate::options::WriteMode;
 use crate::record::{check_space, hash_key};
 use crate::shard::{Known, Located, Mark, PutRequest, Written};
 use crate::types::{
-    Condition, Durability, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions, Timestamp,
-    VALUE_BYTES_MAX, Version,
+    Condition, Durability, JournalSequence, KEY_BYTES_MAX, Key, Operation, Outcome, PutOptions,
+    Timestamp, VALUE_BYTES_MAX, Version,
 };
 use found::{PutOver, Removed};
+use journal::Appends;
 use pending::{Pending, PendingKind};
 pub use scan::{EntryName, NoteEntry, VisitEntry};
 use segment_prefetch::Ahead;
@@ -93,6 +95,8 @@ pub struct Session {
     /// Pending writes that the device has no buffer or room for, in their order.
     put_off: VecDeque<u32>,
     put_off_bytes: usize,
+    /// The same of what is for the journal.
+    appends: Appends,
     /// The operation that is being submitted: no other is visited meanwhile.
     submitted: Option<u64>,
     waits: Waits,
@@ -130,6 +134,7 @@ enum Ack {
     Stored(Version),
     Removed(Version),
     Touched(Version),
+    Journaled(JournalSequence),
     /// Of a key that had no entry, and whose evicted one must not come back.
     Missing,
 }
@@ -140,6 +145,7 @@ impl Ack {
             Ack::Stored(version) => Outcome::Stored { version },
             Ack::Removed(version) => Outcome::Removed { version },
             Ack::Touched(version) => Outcome::Touched { version },
+            Ack::Journaled(sequence) => Outcome::Journaled { sequence },
             Ack::Missing => Outcome::Missing,
         }
     }
@@ -165,6 +171,7 @@ impl Session {
             waiting: Vec::new(),
             put_off: VecDeque::new(),
             put_off_bytes: 0,
+            appends: Appends::default(),
             submitted: None,
             waits: Waits::OF_FIRST_TRY,
             scratch: Vec::new(),
@@ -254,6 +261,7 @@ impl Session {
         self.begin_rounds()?;
         loop {
             self.retry_put_off(visit);
+            self.retry_appends(visit);
             let missing = wait_for.saturating_sub(before - self.in_flight);
             // Where nothing but reads is awaited, one call hands them over and waits.
             let reads = if self.waiting.is_empty() { missing } else { 0 };
@@ -267,7 +275,7 @@ impl Session {
                 self.reap_reads(wait_for - done, now, visit)?;
             } else if !self.waiting.is_empty() {
                 self.await_commits(visit)?;
-            } else if !self.put_off.is_empty() {
+            } else if !(self.put_off.is_empty() && self.appends.is_empty()) {
                 self.await_buffers()?;
             }
         }
@@ -276,7 +284,7 @@ impl Session {
     /// Bytes of writes that wait until the device has a buffer or room for them: it answers no
     /// more, or is far behind. Whoever can do so should begin no more of them.
     pub fn put_off_bytes(&self) -> usize {
-        self.put_off_bytes
+        self.put_off_bytes + self.appends.bytes()
     }
 
     /// Operations begun and not yet visited.

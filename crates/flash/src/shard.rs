@@ -15,6 +15,7 @@
 mod counts;
 mod decide;
 mod ends;
+mod journal;
 mod log_reader_detect;
 mod pinned;
 mod room;

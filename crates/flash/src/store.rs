@@ -6,13 +6,15 @@ use std::time::Duration;
 use entresol_device::Device;
 
 use crate::engine::Engine;
-pub use crate::engine::{Budget, LogScan, Maintenance, SegmentInfo, Verification};
+pub use crate::engine::{
+    Budget, JournalReplay, JournalState, LogScan, Maintenance, SegmentInfo, Verification,
+};
 use crate::error::Result;
 use crate::options::StoreOptions;
 use crate::session::{EntryName, Session, SessionOptions};
 use crate::statistics::{FormerBuffers, StoreStatistics};
 use crate::superblock;
-use crate::types::{Entry, Key, SpaceId, Timestamp};
+use crate::types::{Entry, JournalRecord, JournalSequence, Key, SpaceId, Timestamp};
 
 /// A flash store: never loses an acknowledged entry beyond what its durability allows. With
 /// [`crate::Reclaim::Evict`] it is a cache instead. Cheap to clone; thread-safe.
@@ -167,6 +169,47 @@ impl Store {
     /// Reads every record of every segment and checks it; changes nothing.
     pub fn verify(&self) -> Result<Verification> {
         self.engine.verify()
+    }
+
+    /// Lanes of the journal, one for each shard: records of a lane have an order.
+    pub fn journal_lanes(&self) -> u16 {
+        self.engine.options.shards
+    }
+
+    /// Most bytes of a record of the journal.
+    pub fn journal_record_bytes_max(&self) -> usize {
+        self.engine.journal_bytes_max()
+    }
+
+    /// How a lane of the journal stands.
+    ///
+    /// Errors: `InvalidInput` for a lane that there is not.
+    pub fn journal_state(&self, lane: u16) -> Result<JournalState> {
+        self.engine.journal_state(lane)
+    }
+
+    /// Says that all records of a lane before the one of the sequence `below` are superseded by
+    /// what is durable: a replay leaves them out, and segments that hold no others are released.
+    /// Does not wait. After a crash a replay may visit records again that were trimmed since the
+    /// newest segment of the lane was opened.
+    ///
+    /// Errors: `InvalidInput` for a lane that there is not; `Poisoned`.
+    pub fn trim_journal(&self, lane: u16, below: JournalSequence) -> Result<()> {
+        self.engine.trim_journal(lane, below)
+    }
+
+    /// Visits the records of a lane from its watermark on, in their order, by reads of whole
+    /// segments. What a crash tore at the end was cut off when the store was opened. `visit` must
+    /// not call into the store.
+    ///
+    /// Errors: `InvalidInput` for a lane that there is not; `Corrupt` if what stands between them
+    /// does not verify, once all records before have been visited.
+    pub fn replay_journal(
+        &self,
+        lane: u16,
+        visit: &mut dyn FnMut(JournalRecord<'_>),
+    ) -> Result<JournalReplay> {
+        self.engine.replay_journal(lane, visit)
     }
 
     /// Every segment, in order of shard and number.

@@ -273,6 +273,11 @@ pub enum Outcome<'a> {
         /// The entry's new version.
         version: Version,
     },
+    /// Record of the journal: appended, at the durability asked for.
+    Journaled {
+        /// Its place in the order of its lane.
+        sequence: JournalSequence,
+    },
 }
 
 /// A key and its value.
@@ -292,4 +297,32 @@ pub struct Entry<'a> {
     pub pinning: Pinning,
     /// Where a get found it on flash; `None`: it was not a get, or memory answered.
     pub found: Option<FoundAt>,
+}
+
+/// The place of a record in the order of its lane of the journal. Grows with each append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct JournalSequence(pub u64);
+
+/// A record for the journal.
+#[derive(Debug, Clone, Copy)]
+pub struct JournalAppend<'a> {
+    /// The lane, below [`crate::Store::journal_lanes`]. Each has an order of its own.
+    pub lane: u16,
+    /// The caller's number, given back with the record.
+    pub owner: u64,
+    /// At most [`crate::Store::journal_record_bytes_max`].
+    pub bytes: &'a [u8],
+    /// The durability of the append; `None`: the store's.
+    pub durability: Option<Durability>,
+}
+
+/// A record of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalRecord<'a> {
+    /// Its place in the order of its lane.
+    pub sequence: JournalSequence,
+    /// The caller's number.
+    pub owner: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
 }

@@ -270,6 +270,7 @@ impl Seen {
             Outcome::Refused { current } => Seen::Refused(current),
             Outcome::Removed { version } => Seen::Removed(version),
             Outcome::Touched { version } => Seen::Touched(version),
+            Outcome::Journaled { .. } => panic!("nothing is appended to the journal"),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Stores that were made by the first version of the format open for ever, after a clean stop and
+//! Stores that were made by each version of the format open for ever, after a clean stop and
 //! after a crash.
 //!
 //! An image is its sectors that are not zero: offset, eight bytes, little-endian, then 512 bytes;
-//! the first eight bytes are the capacity. `ENTRESOL_GOLDEN=write` makes the images anew: only for
-//! a new version of the format, under a new name.
+//! the first eight bytes are the capacity. `ENTRESOL_GOLDEN=write` makes the images that are not
+//! there: those of a new version of the format.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
@@ -12,21 +12,33 @@ use std::sync::Arc;
 
 use entresol_device::{Device, IoBuffer, MemoryDevice};
 use entresol_flash::{
-    Compression, Condition, Durability, Expiry, Key, Opened, Operation, Outcome, PutOptions,
-    Session, SessionOptions, SpaceId, Store, StoreOptions, Timestamp,
+    Compression, Condition, Durability, Expiry, JournalAppend, JournalSequence, Key, Lifespan,
+    Opened, Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store, StoreOptions,
+    Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const CAPACITY_BYTES: u64 = (128 << 10) + 17 * (64 << 10);
 const SECTOR: usize = 512;
 const KEYS: u64 = 24;
+/// Records of the journal that are superseded.
+const TRIMMED: u64 = 9;
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/images").join(name)
 }
 
-fn options() -> StoreOptions {
+/// What a version of the format is the first to know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    First,
+    /// Marks of lifespans, and the journal.
+    Second,
+}
+
+fn options(format: Format) -> StoreOptions {
     StoreOptions {
+        journal_bytes: if format == Format::Second { 3 * (64 << 10) } else { 0 },
         shards: 1,
         segment_bytes: 64 << 10,
         durability: Durability::Synced,
@@ -47,7 +59,7 @@ fn key_of(number: u64) -> Vec<u8> {
 }
 
 /// Even keys are in space 0, odd ones in space 9; every seventh is removed; every fifth ends.
-fn fill(session: &mut Session) {
+fn fill(session: &mut Session, format: Format) {
     for round in 0..2 {
         for number in 0..KEYS {
             let bytes = key_of(number);
@@ -55,7 +67,13 @@ fn fill(session: &mut Session) {
             let value = if round == 0 { b"before".to_vec() } else { value_of(number) };
             let at = (number % 5 == 0).then_some(Timestamp(NOW.0 + 10_000));
             let expiry = Expiry { at, idle_seconds: None };
-            let options = PutOptions { expiry, label: number as u8, ..PutOptions::default() };
+            let lifespan = match (format, number % 3) {
+                (Format::First, _) | (_, 0) => Lifespan::Learned,
+                (_, 1) => Lifespan::Short,
+                _ => Lifespan::Long,
+            };
+            let label = number as u8;
+            let options = PutOptions { expiry, label, lifespan, ..PutOptions::default() };
             session.run(NOW, Operation::Put { key, value: &value, options }, &mut |_| {}).unwrap();
             if round == 1 && number % 7 == 0 {
                 let remove = Operation::Remove { key, condition: Condition::Always };
@@ -63,6 +81,25 @@ fn fill(session: &mut Session) {
             }
         }
     }
+}
+
+/// Appends to the journal; the sequence of each record.
+fn append_all(session: &mut Session) -> Vec<JournalSequence> {
+    let mut sequences = Vec::new();
+    let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+        if let Ok(Outcome::Journaled { sequence }) = outcome {
+            sequences.push(sequence);
+        }
+    };
+    for number in 0..KEYS {
+        let bytes = value_of(number);
+        let append = JournalAppend { lane: 0, owner: number, bytes: &bytes, durability: None };
+        session.submit_journal(number, NOW, append, &mut visit);
+        while session.in_flight() > 0 {
+            session.poll(1, NOW, &mut visit).unwrap();
+        }
+    }
+    sequences
 }
 
 fn space_of(number: u64) -> SpaceId {
@@ -96,25 +133,40 @@ fn read_image(name: &str) -> Arc<dyn Device> {
     Arc::new(device)
 }
 
-fn make(name: &str, close: bool) {
+fn make(name: &str, format: Format, close: bool) {
     let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(CAPACITY_BYTES).unwrap());
-    let store = Store::open(Arc::clone(&device), options(), NOW).unwrap();
+    let store = Store::open(Arc::clone(&device), options(format), NOW).unwrap();
     let mut session = store.session(SessionOptions::default()).unwrap();
-    fill(&mut session);
+    fill(&mut session, format);
+    if format == Format::Second {
+        let sequences = append_all(&mut session);
+        store.trim_journal(0, sequences[TRIMMED as usize]).unwrap();
+    }
     if close {
         store.close(NOW).unwrap();
     }
     write_image(name, device.as_ref());
 }
 
-fn check(name: &str, close: bool) {
-    if std::env::var("ENTRESOL_GOLDEN").is_ok_and(|wish| wish == "write") {
-        make(name, close);
+fn check(name: &str, format: Format, close: bool) {
+    if std::env::var("ENTRESOL_GOLDEN").is_ok_and(|wish| wish == "write") && !path(name).exists() {
+        make(name, format, close);
     }
     let device = read_image(name);
-    let store = Store::open(device, options(), NOW).unwrap();
+    let store = Store::open(device, options(format), NOW).unwrap();
     let expected = if close { Opened::Checkpoint } else { Opened::Recovered };
     assert_eq!(store.statistics().opened, expected);
+    if format == Format::Second {
+        let mut found = Vec::new();
+        let mut visit = |record: entresol_flash::JournalRecord<'_>| {
+            found.push((record.owner, record.bytes.to_vec()));
+        };
+        store.replay_journal(0, &mut visit).unwrap();
+        // A crash forgets what was trimmed since its segment was opened.
+        let first = if close { TRIMMED } else { 0 };
+        let expected: Vec<_> = (first..KEYS).map(|number| (number, value_of(number))).collect();
+        assert_eq!(found, expected);
+    }
     let mut session = store.session(SessionOptions::default()).unwrap();
     for number in 0..KEYS {
         let bytes = key_of(number);
@@ -136,10 +188,20 @@ fn check(name: &str, close: bool) {
 
 #[test]
 fn a_store_of_format_1_opens_from_its_checkpoint() {
-    check("v1-closed.sparse", true);
+    check("v1-closed.sparse", Format::First, true);
 }
 
 #[test]
 fn a_store_of_format_1_is_recovered_from_its_segments() {
-    check("v1-crashed.sparse", false);
+    check("v1-crashed.sparse", Format::First, false);
+}
+
+#[test]
+fn a_store_of_format_2_opens_from_its_checkpoint() {
+    check("v2-closed.sparse", Format::Second, true);
+}
+
+#[test]
+fn a_store_of_format_2_is_recovered_from_its_segments() {
+    check("v2-crashed.sparse", Format::Second, false);
 }

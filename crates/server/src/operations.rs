@@ -92,7 +92,7 @@ impl From<Outcome<'_>> for OwnedOutcome {
             }),
             Outcome::Larger { bytes } => OwnedOutcome::Larger(bytes),
             Outcome::Missing => OwnedOutcome::Missing,
-            Outcome::Stored { .. } => OwnedOutcome::Stored,
+            Outcome::Stored { .. } | Outcome::Journaled { .. } => OwnedOutcome::Stored,
             Outcome::Refused { .. } => OwnedOutcome::Refused,
             Outcome::Removed { .. } => OwnedOutcome::Removed,
             Outcome::Touched { .. } => OwnedOutcome::Touched,

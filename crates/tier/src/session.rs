@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use entresol_flash::{
-    Condition, Entry, EntryName, Error, ErrorKind, Expiry, FoundAt, Key, NoteEntry, Operation,
-    Outcome, Pinning, PutOptions, Result, SegmentUse, SpaceId, SyncPoint, Timestamp, Version,
-    VisitEntry,
+    Condition, Entry, EntryName, Error, ErrorKind, Expiry, FoundAt, JournalAppend, Key, NoteEntry,
+    Operation, Outcome, Pinning, PutOptions, Result, SegmentUse, SpaceId, SyncPoint, Timestamp,
+    Version, VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -66,6 +66,8 @@ const PREFETCH_KEYS: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Get,
+    /// To the journal, which is not cached.
+    Append,
     Write,
     /// A put that may not enter flash: what was there is removed instead, under its condition.
     Rejected(Condition),
@@ -119,6 +121,28 @@ impl Session {
                 );
             }
         }
+    }
+
+    /// Begins to append a record to the journal of the store, as
+    /// [`entresol_flash::Session::submit_journal`] does.
+    pub fn submit_journal(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        append: JournalAppend<'_>,
+        visit: Visit<'_>,
+    ) {
+        if self.tiered.is_uncached() {
+            return self.flash.submit_journal(token, now, append, visit);
+        }
+        let space = SpaceId::default();
+        let slot = self.take(Pending { token, hash: 0, space, kind: Kind::Append, stamp: 0 });
+        let Session { flash, pending, unused, .. } = self;
+        flash.submit_journal(u64::from(slot), now, append, &mut |answered, outcome| {
+            assert_eq!(answered, u64::from(slot), "`submit` visits its own operation");
+            unused.push(slot);
+            visit(pending[slot as usize].token, outcome);
+        });
     }
 
     /// Hands gathered reads to the device without waiting.
@@ -435,7 +459,8 @@ impl Drop for Session {
         for slot in self.unused.drain(..) {
             self.pending[slot as usize].kind = Kind::Get;
         }
-        for pending in self.pending.iter().filter(|pending| pending.kind != Kind::Get) {
+        let is_write = |pending: &&Pending| !matches!(pending.kind, Kind::Get | Kind::Append);
+        for pending in self.pending.iter().filter(is_write) {
             self.tiered.gate(pending.hash).end();
         }
     }
@@ -451,7 +476,7 @@ fn finish(tiered: &Tiered, done: Pending, outcome: Result<Outcome<'_>>, visit: V
                 tiered.memory.insert_found_if(done.hash, item, &|| gate.is_at(done.stamp));
             }
         }
-        (Kind::Get, _) => {}
+        (Kind::Get | Kind::Append, _) => {}
         (Kind::Write, _) => gate.end(),
         (Kind::Rejected(condition), _) => {
             gate.end();

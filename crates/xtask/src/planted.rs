@@ -86,6 +86,21 @@ const BUGS: &[Bug] = &[
                even_after_they_were_copied",
     },
     Bug {
+        name: "journal-trimmed-too-far",
+        caught_by: CRASH,
+        test: "journal::a_synced_journal_keeps_every_acknowledged_record",
+    },
+    Bug {
+        name: "journal-erased-out-of-order",
+        caught_by: CRASH,
+        test: "journal::a_synced_journal_keeps_every_acknowledged_record",
+    },
+    Bug {
+        name: "journal-opened-too-soon",
+        caught_by: CRASH,
+        test: "journal::an_encrypted_journal_in_memory_keeps_what_was_synced",
+    },
+    Bug {
         name: "erasure-not-awaited",
         caught_by: STORE,
         test: "erasures::nothing_is_written_over_a_segment_whose_erasure_\

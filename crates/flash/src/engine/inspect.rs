@@ -9,9 +9,9 @@ use crate::index::{Place, SizeCode};
 use crate::log::footer_of_whole;
 use crate::notes::index_hash;
 use crate::record::{Record, Wanted};
-use crate::segment::SegmentState;
+use crate::segment::{SegmentState, Stream};
 use crate::shard::Shard;
-use crate::types::{Entry, SpaceId, Timestamp, Version};
+use crate::types::{Entry, JournalSequence, SpaceId, Timestamp, Version};
 
 /// What a verification found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +22,9 @@ pub struct Verification {
     pub records: u64,
     /// Records that are live.
     pub live: u64,
-    /// Live records that do not verify: sentences saying where.
+    /// Records of the journal.
+    pub journaled: u64,
+    /// Live records that do not verify, and where the journal does not: sentences saying where.
     pub damaged: Vec<String>,
 }
 
@@ -109,6 +111,18 @@ impl Engine {
         found.records = damaged.records;
         found.live = live;
         found.damaged = damaged.damaged;
+        for lane in 0..self.options.shards {
+            let mut journaled = 0;
+            let replayed = self.replay_from(lane, JournalSequence(0), &mut |_| journaled += 1);
+            found.journaled += journaled;
+            match replayed {
+                Ok(replay) => found.segments += replay.segments,
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    found.damaged.push(error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
         Ok(found)
     }
 
@@ -124,7 +138,11 @@ impl Engine {
                 offset: shape.offset_of(number as u32),
                 sequence: s.sequence,
                 state: format!("{:?}", s.state).to_lowercase(),
-                live_bytes: s.live_bytes,
+                // What is trimmed goes as a whole.
+                live_bytes: match s.stream == Stream::Journal as u8 {
+                    true => s.used_bytes,
+                    false => s.live_bytes,
+                },
                 used_bytes: s.used_bytes,
                 tombstone_bytes: s.tombstone_bytes,
             }));

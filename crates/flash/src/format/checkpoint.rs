@@ -125,6 +125,8 @@ pub(crate) enum RowState {
     Free,
     Sealed,
     Damaged,
+    /// Of the journal.
+    Journal,
 }
 
 /// One segment.
@@ -155,6 +157,7 @@ impl SegmentRow {
             RowState::Free => 0,
             RowState::Sealed => 1,
             RowState::Damaged => 2,
+            RowState::Journal => 3,
         });
         out.extend_from_slice(&self.notes.to_le_bytes());
     }
@@ -168,6 +171,7 @@ impl SegmentRow {
         let state = match fields.u8()? {
             1 => RowState::Sealed,
             2 => RowState::Damaged,
+            3 => RowState::Journal,
             _ => RowState::Free,
         };
         let row = SegmentRow {
@@ -281,6 +285,29 @@ impl PieceRow {
 
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Option<PieceRow> {
         Some(PieceRow { address: fields.u64()?, record_bytes: fields.u64()? })
+    }
+}
+
+/// One segment of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JournalRow {
+    pub segment: u64,
+    pub ordinal: u64,
+    /// Not all of what it held verified.
+    pub cut_short: bool,
+}
+
+impl JournalRow {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_u64s(out, &[self.segment, self.ordinal, u64::from(self.cut_short)]);
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Option<JournalRow> {
+        Some(JournalRow {
+            segment: fields.u64()?,
+            ordinal: fields.sequence()?,
+            cut_short: fields.u64()? != 0,
+        })
     }
 }
 

@@ -49,6 +49,15 @@ pub(crate) enum Progress {
     None,
 }
 
+/// What is durable once a round has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proven {
+    /// Segments below this sequence.
+    segments: u64,
+    /// The journal up to this sequence.
+    journal: u64,
+}
+
 /// The round under way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Round {
@@ -58,12 +67,12 @@ pub(crate) enum Round {
         covers: u64,
         last: u64,
         goal: Goal,
-        proven: u64,
+        proven: Proven,
     },
     Syncing {
         covers: u64,
         synced_writes: u64,
-        proven: u64,
+        proven: Proven,
     },
 }
 
@@ -115,6 +124,8 @@ impl Log {
                 proven = proven.min(self.segments[open.segment as usize].sequence);
             }
         }
+        let journal = if covers == self.appended { self.journal.last() } else { 0 };
+        let proven = Proven { segments: proven, journal };
         let last = self.writes_begun;
         self.round = Round::Writing { covers, last, goal, proven };
         self.advance_round()
@@ -292,7 +303,7 @@ impl Log {
             // It will be opened before another round syncs it.
             let scarce =
                 self.free.len() as u32 <= RELEASE_BATCH && !planted!("erasure-not-awaited");
-            let durable = self.shape.erases_in_order || scarce;
+            let durable = self.shape.erases_in_order || scarce || self.is_of_journal(segment);
             self.erase(segment, if durable { WriteMode::Durable } else { WriteMode::Flushed })?;
         }
         Ok(())
@@ -302,7 +313,9 @@ impl Log {
     fn next_to_erase(&self) -> Option<usize> {
         let ready = |(_, stamp): &(u32, u64)| *stamp <= self.durable;
         if !self.shape.erases_in_order {
-            return self.releasing.front().filter(|released| ready(released)).map(|_| 0);
+            let waits = |segment| self.is_of_journal(segment) && self.erases_journal();
+            let mut released = self.releasing.iter();
+            return released.position(|released| ready(released) && !waits(released.0));
         }
         if !self.erasing.is_empty() || self.releasing.is_empty() {
             return None;
@@ -391,7 +404,9 @@ impl Log {
                 self.confirm(&write);
             }
         }
-        if self.shape.erases_in_order && !self.is_poisoned() {
+        let in_order = self.shape.erases_in_order
+            || self.releasing.iter().any(|(segment, _)| self.is_of_journal(*segment));
+        if in_order && !self.is_poisoned() {
             // The next one waited for this one.
             if let Err(error) = self.free_released() {
                 self.poison(format!("a released segment could not be erased: {error}"));
@@ -430,11 +445,12 @@ impl Log {
         self.unsynced_writes - in_flight.count() as u64
     }
 
-    fn reach(&mut self, goal: Goal, covers: u64, proven: u64) {
+    fn reach(&mut self, goal: Goal, covers: u64, proven: Proven) {
         self.flushed = self.flushed.max(covers);
         if goal == Goal::Synced {
             self.durable = self.durable.max(covers);
-            self.proven_below = self.proven_below.max(proven);
+            self.proven_below = self.proven_below.max(proven.segments);
+            self.journal.reach(proven.journal);
             if let Err(error) = self.free_released() {
                 self.poison(format!("a released segment could not be erased: {error}"));
             }

@@ -84,7 +84,7 @@ impl Log {
         let entry = &mut self.segments[segment as usize];
         self.live_bytes -= u64::from(entry.live_bytes);
         self.tombstone_bytes -= u64::from(entry.tombstone_bytes);
-        if entry.sequence != 0 {
+        if entry.sequence != 0 && entry.stream != Stream::Journal as u8 {
             self.ghosts.push((entry.sequence, self.appended + 1));
         }
         if entry.buffer != NO_BUFFER {

@@ -52,9 +52,20 @@ impl OpenSegment {
     /// Takes the record of an append, whose stamp is `stamp`; sync units have `unit` bytes.
     pub(crate) fn push(&mut self, entry: &FooterEntry, age: u64, stamp: u64, unit: u32) {
         self.footer.extend_from_slice(&entry.encode());
-        let before = self.used / unit;
-        self.used += entry.aligned_bytes();
         self.age_sum += u128::from(age);
+        self.fill(entry.aligned_bytes(), stamp, unit);
+    }
+
+    /// Takes a record of `aligned` bytes that no line of the footer tells of; the segment is as old
+    /// as the last of them.
+    pub(crate) fn push_unlisted(&mut self, aligned: u32, sequence: u64, stamp: u64, unit: u32) {
+        self.age_sum = u128::from(sequence);
+        self.fill(aligned, stamp, unit);
+    }
+
+    fn fill(&mut self, aligned: u32, stamp: u64, unit: u32) {
+        let before = self.used / unit;
+        self.used += aligned;
         if self.used.is_multiple_of(unit) {
             self.begun_unit = None;
         } else if self.used / unit > before || self.begun_unit.is_none() {

@@ -100,7 +100,9 @@ impl Log {
         if segments == 0 || self.submission.stage == Stage::AtOnce {
             return Ok(());
         }
-        let wanted = (segments + 1).min(self.buffers.len() / 2);
+        // Those of open segments are given back only when these are full.
+        let open = self.streams.iter().flatten().count();
+        let wanted = (segments + 1).min(self.buffers.len() / 2).min(self.buffers.len() - open);
         let idle = |log: &Log| {
             let idle = log.buffers.iter().filter(|b| b.writes == 0 && b.sealed != u64::MAX);
             idle.count()

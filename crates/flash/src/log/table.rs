@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::Device;
 
+use super::journal::Journal;
 use super::{Log, Shape};
 use crate::segment::{Segment, SegmentState};
 
@@ -72,6 +73,7 @@ impl Log {
     /// Back to an empty table.
     pub(crate) fn forget_table(&mut self) {
         self.segments.fill(Segment::UNUSED);
+        self.journal = Journal::new();
         (self.live_bytes, self.tombstone_bytes, self.lost_bytes) = (0, 0, 0);
     }
 

@@ -83,7 +83,8 @@ fn halved(pass: Range<usize>) -> Result<Range<usize>> {
 
 /// Builds the index, with the first pass taken in.
 pub(super) fn rebuild(shard: &mut Shard, taken: Taken, context: Context) -> Result<()> {
-    let Taken { survey, intake } = taken;
+    let Taken { mut survey, intake } = taken;
+    let journal = std::mem::take(&mut survey.journal);
     for segment in &survey.found {
         let row = Segment {
             sequence: segment.header.sequence,
@@ -121,6 +122,8 @@ pub(super) fn rebuild(shard: &mut Shard, taken: Taken, context: Context) -> Resu
     }
     rows.apply(shard);
     learn_padding(shard, &survey.found);
+    let highest = highest.max(journal.highest);
+    journal.apply(shard, highest);
     shard.begin_after(highest);
     Ok(())
 }

@@ -38,7 +38,10 @@ impl<'a> Scanner<'a> {
         while let Some(rest) = bytes.get(at..limit) {
             let Some(record) = RecordHeader::decode(rest) else { break };
             let length = record.record_bytes();
-            if record.generation != header.sequence as u32 || length > rest.len() {
+            if record.generation != header.sequence as u32
+                || length > rest.len()
+                || record.flags.kind == RecordKind::Journal
+            {
                 break;
             }
             let end = at + length.next_multiple_of(RECORD_ALIGNMENT);

@@ -13,13 +13,14 @@ use super::again::Again;
 use super::context::{Context, PASS_BYTES, scratch_table};
 use super::footers::{Found, Lines, copy_lines};
 use super::intake::Intake;
+use super::journal::{self, FoundJournal};
 use super::scan::{Scanner, Source, Whole, parse, read_whole, scan_whole, seal_image, unreadable};
 use crate::error::Result;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, FooterLine, LINE_WORDS, SegmentHeader, TRAILER_BYTES, Trailer,
 };
 use crate::log::footer_of;
-use crate::segment::SegmentState;
+use crate::segment::{SegmentState, Stream};
 use crate::shard::Shard;
 use crate::unreadable::{Gaps, read_around};
 
@@ -57,6 +58,7 @@ impl Image {
 /// What a shard's segments hold.
 pub(super) struct Survey {
     pub found: Vec<Found>,
+    pub journal: FoundJournal,
     kept: Kept,
 }
 
@@ -150,9 +152,21 @@ pub(super) fn survey(
 ) -> Result<Survey> {
     let mut ends = Ends::new(shard, images, sample, taken)?;
     ends.read()?;
-    let Ends { mut found, unsealed, kept, .. } = ends;
+    let Ends { mut found, mut unsealed, journal, kept, .. } = ends;
     let proven = found.iter().map(|f| f.header.proven_below);
-    let proven = proven.chain(unsealed.iter().map(|(_, h)| h.proven_below)).max().unwrap_or(0);
+    let proven = proven.chain(unsealed.iter().map(|(_, h)| h.proven_below));
+    let proven = proven.chain(journal.iter().map(|ends| ends.header.proven_below));
+    let proven = proven.max().unwrap_or(0);
+    // Where a buffer has a later use of a segment, what the device has of an earlier one is over.
+    let over = |segment: u32, header: &SegmentHeader| {
+        let image = images.get(&(shard.log.shape().shard, segment)).and_then(Image::header);
+        image.is_some_and(|image| {
+            image.stream == Stream::Journal as u8 && image.sequence > header.sequence
+        })
+    };
+    found.retain(|found| !over(found.segment, &found.header));
+    unsealed.retain(|(segment, header)| !over(*segment, header));
+    let journal = journal::recover(shard, images, journal, (proven, context))?;
     let payloads = Arc::clone(shard.payloads());
     let scanner = Scanner::of(shard, &payloads);
     for segment in &mut found {
@@ -177,7 +191,7 @@ pub(super) fn survey(
     }
     adopt_images(shard, images, &mut found, (&scanner, context))?;
     found.retain(|f| f.count > 0);
-    Ok(Survey { found, kept })
+    Ok(Survey { found, journal, kept })
 }
 
 /// Reads a sealed segment whole and keeps the entries that verify. A footer that says more is
@@ -224,7 +238,7 @@ fn adopt_images(
         let image = image.bytes();
         let whole = confirmed >= image.len();
         let Some((header, footer)) = parse(image, shape.store, shape.shard) else { continue };
-        if *segment >= shape.segments {
+        if *segment >= shape.segments || header.stream == Stream::Journal as u8 {
             continue;
         }
         let at = found.iter().position(|f| f.segment == *segment);
@@ -272,25 +286,39 @@ fn sealed(
     if entries.is_empty() {
         bytes.fill(0);
     }
-    if !context.read_only || source == Source::Buffer {
-        let before = read_whole(shard, segment)?.bytes;
-        // What could not be read among the records stays as it is: it may be readable by now.
-        for gap in gaps.until(end.next_multiple_of(unit) as usize) {
-            bytes[gap.clone()].copy_from_slice(&before[gap]);
-        }
-        let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize)).enumerate();
-        let differs = |(number, (is, should)): (usize, (&[u8], &[u8]))| {
-            is != should || (number + 1) * unit as usize > confirmed
-        };
-        if let Some(first) = units().position(differs) {
-            let last = units().rposition(differs).unwrap_or(first);
-            let range = first * unit as usize..((last + 1) * unit as usize).min(bytes.len());
-            let at = shard.log.shape().offset_of(segment) + range.start as u64;
-            shard.log.device().write_at(at, &bytes[range])?;
-        }
-    }
+    let whole = Whole { bytes, gaps, confirmed, source };
+    put_back(shard, segment, whole, (end, context))?;
     let count = entries.len() as u32;
     Ok(Found { segment, header, age, count, end, lines: Lines::Own(entries) })
+}
+
+/// Writes what differs of a segment whose records end at `end`, and what was not confirmed.
+pub(super) fn put_back(
+    shard: &Shard,
+    segment: u32,
+    Whole { mut bytes, gaps, confirmed, source }: Whole,
+    (end, context): (u32, Context),
+) -> Result<()> {
+    if context.read_only && source != Source::Buffer {
+        return Ok(());
+    }
+    let unit = shard.log.shape().sync_unit;
+    let before = read_whole(shard, segment)?.bytes;
+    // What could not be read among the records stays as it is: it may be readable by now.
+    for gap in gaps.until(end.next_multiple_of(unit) as usize) {
+        bytes[gap.clone()].copy_from_slice(&before[gap]);
+    }
+    let units = || before.chunks(unit as usize).zip(bytes.chunks(unit as usize)).enumerate();
+    let differs = |(number, (is, should)): (usize, (&[u8], &[u8]))| {
+        is != should || (number + 1) * unit as usize > confirmed
+    };
+    if let Some(first) = units().position(differs) {
+        let last = units().rposition(differs).unwrap_or(first);
+        let range = first * unit as usize..((last + 1) * unit as usize).min(bytes.len());
+        let at = shard.log.shape().offset_of(segment) + range.start as u64;
+        shard.log.device().write_at(at, &bytes[range])?;
+    }
+    Ok(())
 }
 
 /// Reads head and tail of every segment, many at a time, and keeps the footers.
@@ -302,6 +330,7 @@ struct Ends<'a> {
     waiting: HashMap<u32, Pair>,
     found: Vec<Found>,
     unsealed: Vec<(u32, SegmentHeader)>,
+    journal: Vec<journal::Ends>,
     kept: Kept,
     taken: Option<&'a mut Intake>,
     /// The footer being taken in.
@@ -343,6 +372,7 @@ impl<'a> Ends<'a> {
             waiting: HashMap::new(),
             found: Vec::new(),
             unsealed: Vec::new(),
+            journal: Vec::new(),
             kept: Kept {
                 words: scratch_table(most.min(PASS_BYTES).min(sample.kept_bytes))?,
                 full: sample.kept_bytes == 0,
@@ -437,6 +467,11 @@ impl<'a> Ends<'a> {
         let trailer = Trailer::decode_end(tail).filter(|t| {
             t.sequence == header.sequence && t.region_bytes() <= shape.segment_bytes as usize
         });
+        if header.stream == Stream::Journal as u8 {
+            let trailer = trailer.filter(|t| t.entries == 0 && t.used_bytes < shape.segment_bytes);
+            self.journal.push(journal::Ends { segment, header, trailer });
+            return Ok(());
+        }
         let Some(trailer) = trailer else {
             self.unsealed.push((segment, header));
             return Ok(());

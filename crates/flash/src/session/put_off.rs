@@ -81,8 +81,9 @@ impl Session {
 
     /// Waits a moment for the devices of shards that have to give back a buffer.
     pub(super) fn await_buffers(&mut self) -> Result<()> {
-        let Some(slot) = self.put_off.front() else { return Ok(()) };
-        let shard = self.engine.shard_of(self.pending[*slot as usize].hash);
+        let slot = self.put_off.front();
+        let shard = slot.map(|slot| self.engine.shard_of(self.pending[*slot as usize].hash));
+        let Some(shard) = shard.or(self.appends.first_lane()) else { return Ok(()) };
         let descriptor = self.engine.shards[shard].lock().log.poll_fd();
         descriptor.map_or(Ok(()), |descriptor| wait_for(&[descriptor]))
     }

@@ -67,7 +67,7 @@ impl Shard {
                 let live = self.large.holds(PieceName::of_hash(entry.hash), place.address);
                 if live { Fate::Copy } else { Fate::Dead }
             }
-            RecordKind::Padding => Fate::Dead,
+            RecordKind::Padding | RecordKind::Journal => Fate::Dead,
         };
         match fate {
             Fate::Dead => Ok(true),
@@ -179,7 +179,7 @@ impl Shard {
                 self.large.move_manifest(place.address, address);
             }
             RecordKind::Tombstone => self.log.move_tombstone(place.address, place.size),
-            RecordKind::Padding => {}
+            RecordKind::Padding | RecordKind::Journal => {}
         }
         self.log.change_live(place.address, -(place.size.bytes() as i64));
         Ok(true)

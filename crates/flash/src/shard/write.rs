@@ -429,7 +429,7 @@ impl Shard {
         if (age as f64) < self.lifespan { Stream::Hot } else { Stream::Cold }
     }
 
-    fn header(&self, flags: Flags, sequence: u64, key: Key<'_>) -> RecordHeader {
+    pub(super) fn header(&self, flags: Flags, sequence: u64, key: Key<'_>) -> RecordHeader {
         RecordHeader {
             payload_crc: 0,
             sequence,

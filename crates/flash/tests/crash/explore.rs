@@ -38,7 +38,7 @@ pub(crate) fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-fn number_of(variable: &str) -> Option<u64> {
+pub(crate) fn number_of(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a whole number")))
 }
@@ -97,7 +97,7 @@ fn beside_a_copy(context: &Context<'_>, world: &World) {
     label.check(&mut beside, Ending::Kill);
 }
 
-fn choices(device: &SimDevice, random: &mut Random) -> Vec<CrashChoice> {
+pub(crate) fn choices(device: &SimDevice, random: &mut Random) -> Vec<CrashChoice> {
     let mut all = device.crash_choices();
     let mut chosen: Vec<CrashChoice> = all.drain(..all.len().min(2)).collect();
     while !all.is_empty() && (chosen.len() as u64) < CHOICES_MAX {

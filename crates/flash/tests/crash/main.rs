@@ -13,6 +13,7 @@
 mod damage;
 mod explore;
 mod faults;
+mod journal;
 mod model;
 mod setup;
 mod world;

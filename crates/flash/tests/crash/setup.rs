@@ -29,6 +29,7 @@ pub(crate) struct Setup {
     pub segment_bytes: u32,
     pub compression: Compression,
     pub encryption: Option<EncryptionKey>,
+    pub journal_bytes: u64,
 }
 
 impl Setup {
@@ -43,6 +44,7 @@ impl Setup {
             segment_bytes: 64 << 10,
             compression: Compression::None,
             encryption: None,
+            journal_bytes: 0,
         }
     }
 
@@ -76,6 +78,7 @@ impl Setup {
             buffer_directory: self.shares_memory().then(|| directory.to_owned()),
             buffers_per_shard: 6,
             boot,
+            journal_bytes: self.journal_bytes,
             ..StoreOptions::default()
         }
     }

@@ -131,6 +131,7 @@ impl Answer {
             Ok(Outcome::Refused { current }) => Answer::Refused(current.map(|version| version.0)),
             Ok(Outcome::Removed { version }) => Answer::Removed(version.0),
             Ok(Outcome::Touched { version }) => Answer::Touched(version.0),
+            Ok(other) => Answer::Failed(format!("{other:?}")),
             Err(error) if error.kind() == ErrorKind::Full => Answer::Full,
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 Answer::Invalid(error.to_string())

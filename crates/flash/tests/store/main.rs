@@ -13,6 +13,7 @@ mod found;
 mod full;
 mod ground;
 mod identity;
+mod journal;
 mod keys;
 mod last;
 mod late;

@@ -534,9 +534,10 @@ impl Core {
         answer.give(outcome.map(|outcome| match outcome {
             Outcome::Found(entry) => Flash::Found(Bytes::copy_from_slice(entry.value), entry.label),
             Outcome::Missing | Outcome::Larger { .. } | Outcome::Refused { .. } => Flash::Missing,
-            Outcome::Stored { .. } | Outcome::Removed { .. } | Outcome::Touched { .. } => {
-                Flash::Done
-            }
+            Outcome::Stored { .. }
+            | Outcome::Removed { .. }
+            | Outcome::Touched { .. }
+            | Outcome::Journaled { .. } => Flash::Done,
         }));
     }
 
