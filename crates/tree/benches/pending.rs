@@ -27,11 +27,12 @@ fn main() {
     report("insert", changes, |number| put(&mut pending, &mut arena, number, number));
     let ratio = arena.bytes_taken() as f64 / pending.bytes() as f64;
     println!("{:38} {ratio:8.3}", "memory taken, of the bytes put");
+    let gets = changes.max(2_000_000);
     let order = |number: u64| mix64(!number) % changes;
-    report("put over", changes, |number| {
+    report("put over", gets, |number| {
         put(&mut pending, &mut arena, order(number), changes + number);
     });
-    let gets = changes.max(2_000_000);
+
     report("get", gets, |number| {
         assert!(pending.get(&arena, &key(order(number))).next().is_some());
     });
