@@ -33,7 +33,7 @@ use crate::merge::Change;
 use crate::sequence::Sequence;
 use arena::Cell;
 use node::Node;
-use path::{Path, Step};
+use path::Step;
 use removal::Cut;
 use weight::Weight;
 
@@ -86,12 +86,12 @@ impl Pending {
             let entry = cells::new_single(arena, change)?;
             self.root = growth::plant(arena, entry).inspect_err(|_| arena.free(entry))?;
         } else {
-            let (path, found) = Path::to(arena, self.root, key);
+            let (step, found) = path::find(arena, self.root, key);
             if found {
-                return self.amend(arena, path.last(), change);
+                return self.amend(arena, step, change);
             }
             let entry = cells::new_single(arena, change)?;
-            growth::insert(arena, &mut self.root, path, entry)
+            growth::insert(arena, &mut self.root, step, entry)
                 .inspect_err(|_| arena.free(entry))?;
         }
         self.weight.add(Weight { changes: 1, bytes: (key.len() + value.len()) as u64 });
@@ -112,8 +112,13 @@ impl Pending {
 
     /// The changes of a key, newest first.
     pub fn get<'a>(&self, arena: &'a Arena, key: &[u8]) -> Changes<'a> {
-        let entry = (self.root != Cell::NONE).then(|| path::find(arena, self.root, key)).flatten();
-        entry.map_or_else(|| Changes::none(arena), |entry| Changes::of(arena, entry))
+        if self.root == Cell::NONE {
+            return Changes::none(arena);
+        }
+        match path::find(arena, self.root, key) {
+            (step, true) => Changes::of(arena, Node::at(arena, step.node).cell(step.index)),
+            (_, false) => Changes::none(arena),
+        }
     }
 
     /// The entries between two bounds, in order of their keys.

@@ -8,7 +8,7 @@ use crate::pending::arena::{Arena, Cell, Full};
 use crate::pending::cells;
 use crate::pending::draft::Draft;
 use crate::pending::node::{self, KEYS_MAX, Node};
-use crate::pending::path::Path;
+use crate::pending::path::{Path, Step};
 
 /// Makes a tree of one entry.
 pub(super) fn plant(arena: &mut Arena, entry: Cell) -> Result<Cell, Full> {
@@ -17,40 +17,48 @@ pub(super) fn plant(arena: &mut Arena, entry: Cell) -> Result<Cell, Full> {
     root.place(arena)
 }
 
-/// Inserts the entry of a key that the tree does not have; `path` leads to its place.
+/// Inserts the entry of a key that the tree does not have; `step` is the last one to its place.
 pub(super) fn insert(
     arena: &mut Arena,
     root: &mut Cell,
-    mut path: Path,
+    step: Step,
     entry: Cell,
 ) -> Result<(), Full> {
+    if insert_in_place(arena, step, entry) {
+        return Ok(());
+    }
     loop {
+        let path = Path::to(arena, *root, cells::key(arena, entry));
         let full = |node| Node::at(arena, node).count == KEYS_MAX;
         if !full(path.last().node) {
-            return insert_at(arena, root, &path, entry);
+            return insert_anew(arena, root, &path, entry);
         }
         let highest = path.steps().iter().position(|step| full(step.node));
         split(arena, root, &path, highest.expect("the leaf is full"), entry)?;
-        path = Path::to(arena, *root, cells::key(arena, entry)).0;
     }
 }
 
-/// Inserts an entry into a leaf with fewer keys than the most.
-fn insert_at(arena: &mut Arena, root: &mut Cell, path: &Path, entry: Cell) -> Result<(), Full> {
-    let step = path.last();
+/// Inserts an entry if its leaf has room and the prefixes stay as they are.
+fn insert_in_place(arena: &mut Arena, step: Step, entry: Cell) -> bool {
     let leaf = Node::at(arena, step.node);
     let key = cells::key(arena, entry);
     let shares = leaf.skip <= step.fence.unwrap_or(0)
         || leaf.count > 0 && node::common(key, leaf.key(0)) >= leaf.skip;
-    if shares && leaf.count < leaf.capacity() {
+    let fits = shares && leaf.count < leaf.capacity();
+    if fits {
         let prefix = node::prefix_of(key, leaf.skip);
         node::insert(arena, step.node, step.index, prefix, entry);
-        return Ok(());
     }
+    fits
+}
+
+/// Inserts an entry into a leaf with fewer keys than the most, and writes the leaf anew.
+fn insert_anew(arena: &mut Arena, root: &mut Cell, path: &Path, entry: Cell) -> Result<(), Full> {
+    let step = path.last();
     let mut draft = Draft::of(arena, step.node);
     draft.insert(arena, step.index, entry, Cell::NONE);
     draft.raise_skip(arena, step.fence);
-    if draft.count <= leaf.capacity() {
+    if draft.count <= Node::at(arena, step.node).capacity() {
         draft.write(arena, step.node);
     } else {
         let larger = draft.place(arena)?;

@@ -52,33 +52,30 @@ impl Path {
         Some(self.steps[self.length])
     }
 
-    /// The way to a key, and whether the leaf has it.
-    pub(super) fn to(arena: &Arena, root: Cell, key: &[u8]) -> (Path, bool) {
+    /// The way to a key that the tree has, or to its place.
+    pub(super) fn to(arena: &Arena, root: Cell, key: &[u8]) -> Path {
         let mut path = Path::new();
         let (mut node, mut cell, mut fence) = (Node::at(arena, root), root, None);
-        loop {
-            if node.level == 0 {
-                let found = node.search(key, fence);
-                path.push(cell, found.unwrap_or_else(|index| index), fence);
-                return (path, found.is_ok());
-            }
+        while node.level > 0 {
             let index = node.child_of(key, fence);
             path.push(cell, index, fence);
             (cell, fence) = (node.child(index), node.fence(index, fence));
             node = Node::at_level(arena, cell, node.level - 1);
         }
+        path.push(cell, node.search(key, fence).unwrap_or_else(|index| index), fence);
+        path
     }
 }
 
-/// The entry of a key.
-pub(super) fn find(arena: &Arena, root: Cell, key: &[u8]) -> Option<Cell> {
-    let (mut node, mut fence) = (Node::at(arena, root), None);
-    loop {
-        if node.level == 0 {
-            return node.search(key, fence).ok().map(|index| node.cell(index));
-        }
+/// The last step of the way to a key, and whether the leaf has it. Does not write down the way,
+/// which most callers can do without.
+pub(super) fn find(arena: &Arena, root: Cell, key: &[u8]) -> (Step, bool) {
+    let (mut node, mut cell, mut fence) = (Node::at(arena, root), root, None);
+    while node.level > 0 {
         let index = node.child_of(key, fence);
-        fence = node.fence(index, fence);
-        node = Node::at_level(arena, node.child(index), node.level - 1);
+        (cell, fence) = (node.child(index), node.fence(index, fence));
+        node = Node::at_level(arena, cell, node.level - 1);
     }
+    let found = node.search(key, fence);
+    (Step { node: cell, index: found.unwrap_or_else(|index| index), fence }, found.is_ok())
 }

@@ -134,12 +134,13 @@ impl<'a> Walk<'a> {
         if root == Cell::NONE {
             return Walk { arena, path: Path::new(), leaf: None };
         }
-        let (mut path, found) = Path::to(arena, root, key);
-        if found && side == Side::Behind {
-            path.last_mut().index += 1;
+        let mut path = Path::to(arena, root, key);
+        let step = path.last_mut();
+        let leaf = Node::at(arena, step.node);
+        if side == Side::Behind && step.index < leaf.count && leaf.key(step.index) == key {
+            step.index += 1;
         }
-        let leaf = Some(Node::at(arena, path.last().node));
-        Walk { arena, path, leaf }
+        Walk { arena, path, leaf: Some(leaf) }
     }
 
     fn to_end(arena: &'a Arena, root: Cell) -> Walk<'a> {
