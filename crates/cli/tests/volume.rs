@@ -189,6 +189,24 @@ fn what_cannot_be_done_is_refused_with_what_there_is() {
     refused_with(&["volume", "stat", "--cache", &nowhere], &["no cache at", "volume create"]);
 }
 
+/// It was said to be in use by this process, which is to be stopped first.
+#[test]
+fn a_backing_of_another_volume_is_refused_with_the_name_of_that_volume() {
+    let setting = Setting::new("taken", "wt");
+    let link = setting.directory.path("link");
+    std::os::unix::fs::symlink(&setting.backing, &link).expect("a link can be made");
+    let expected = ["is the backing of volume vm1 already", "`entresol volume remove vm1`"];
+    for backing in [&setting.backing, &link] {
+        let create = setting.arguments(&["create", "vm2", "--backing", backing]);
+        refused_with(&create, &expected);
+    }
+    let server = setting.serve();
+    refused_with(&setting.arguments(&["create", "vm2", "--backing", &link]), &expected[..1]);
+    drop(server);
+    let figures = setting.json(&["stat"]);
+    assert_eq!(figures["volumes"].as_array().map(Vec::len), Some(1));
+}
+
 #[test]
 fn a_running_server_is_asked_and_its_cache_checked_once_it_has_stopped() {
     let setting = Setting::new("volume-served", "wb");

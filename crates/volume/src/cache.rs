@@ -8,6 +8,7 @@ mod gate;
 mod open;
 mod overwrite;
 mod perform;
+mod places;
 mod read;
 mod report;
 mod run;
@@ -30,7 +31,7 @@ use entresol_flash::{
 
 pub use self::care::{Adoption, CheckReport, Dirty};
 use self::core::{Core, Limits, PAUSE_NS};
-use self::open::{Left, Quiet, attach_all, demand_blocks, demand_own_export, enlist};
+use self::open::{Left, Quiet, attach_all, demand_blocks, enlist, open_own};
 use self::volume::{Parts, Volume};
 use crate::backing::{Backing, BackingRequest};
 use crate::counts::Counts;
@@ -354,10 +355,10 @@ impl Cache {
             let detail = format!("there is a volume named {} already", options.name);
             return Err(Error::new(ErrorKind::Name, detail));
         }
-        let backing = (self.open_backing)(&options.backing)?;
+        let VolumeOptions { name, backing: place, .. } = options;
+        let backing = open_own(&self.open_backing, name, place, &self.places())?;
         let description = backing.description();
-        demand_blocks(&options.backing, description)?;
-        demand_own_export((&options.name, &options.backing), description, &self.places())?;
+        demand_blocks(place, description)?;
         let id = self.unused_id()?;
         let record = VolumeRecord {
             options: options.clone(),

@@ -8,15 +8,15 @@ use entresol_flash::{
     Timestamp, Version,
 };
 use entresol_planted::planted;
-use entresol_wire::nbd::Uri;
 
 use crate::backing::{Backing, Description};
 use crate::cache::care::Dirty;
 use crate::cache::core::Core;
 use crate::cache::overwrite::OVERWRITES_MAX;
+use crate::cache::places::refusal;
 use crate::cache::volume::{Parts, Volume, clean_space, log_space};
 use crate::cache::write::partition_of;
-use crate::cache::{CacheOptions, META_SPACE, VOLUMES_MAX};
+use crate::cache::{CacheOptions, META_SPACE, OpenBacking, VOLUMES_MAX};
 use crate::dirty::{DirtyLog, LogEntry};
 use crate::error::{Error, ErrorKind, Result};
 use crate::held::Held;
@@ -355,13 +355,13 @@ pub(crate) fn attach_all(
         }
         let taken = Taken::of(&mut record, options);
         let (name, place) = of(&record);
-        // Of volumes that have one export already the first one keeps it.
+        // Of volumes that have one backing already the first one keeps it.
         let others = match taken {
             Taken::Adopted(_) => &places[..],
             Taken::Known | Taken::Resized => &places[..number],
         };
-        let attached = (options.open_backing)(&place).and_then(|backing| {
-            demand_own_export((&name, &place), backing.description(), others)?;
+        let opened = open_own(&options.open_backing, &name, &place, others);
+        let attached = opened.and_then(|backing| {
             attach(quiet, (id, record, taken), backing, (left, session_record.incarnation))
         });
         match attached {
@@ -512,27 +512,23 @@ pub(crate) fn demand_blocks(place: &str, description: &Description) -> Result<()
     Err(Error::new(ErrorKind::Unsupported, detail))
 }
 
-/// Refuses an export of an NBD server that another volume has, unless it may only be read: neither
-/// would see what the other writes. Files and devices are claimed by who opens them, exports by
-/// nobody.
-pub(crate) fn demand_own_export(
-    (name, place): (&str, &str),
-    description: &Description,
+/// Opens the backing of volume `name` at `place`. Refuses one that another volume has, unless it
+/// may only be read. Files and devices are claimed by who opens them, which does not tell whose
+/// they are; exports of NBD servers by nobody.
+pub(crate) fn open_own(
+    open: &OpenBacking,
+    name: &str,
+    place: &str,
     others: &[(String, String)],
-) -> Result<()> {
-    let Ok(uri) = Uri::parse(place) else { return Ok(()) };
-    let is_same = |other: &str| Uri::parse(other).is_ok_and(|other| other.is_same_export(&uri));
-    match others.iter().find(|(other, at)| other != name && is_same(at)) {
-        Some((other, _)) if !description.read_only => {
-            let place = uri.without_credentials();
-            let detail = format!(
-                "volume {name}: {place} is the backing of volume {other} already, and neither \
-                 would see what the other writes; use that one, or remove it first (`entresol \
-                 volume remove {other}`)"
-            );
-            Err(Error::new(ErrorKind::Unavailable, detail))
-        }
-        _ => Ok(()),
+) -> Result<Box<dyn Backing>> {
+    let opened = open(place);
+    let is_exclusive = match &opened {
+        Ok(backing) => !backing.description().read_only,
+        Err(error) => error.kind() == ErrorKind::Unavailable,
+    };
+    match refusal(name, place, others) {
+        Some(refusal) if is_exclusive => Err(refusal),
+        _ => opened,
     }
 }
 
