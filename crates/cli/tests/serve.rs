@@ -8,7 +8,7 @@ mod served;
 mod support;
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
-use served::Served;
+use served::{Client, Served};
 use support::Directory;
 
 /// Ctrl-C went unheard until a data file had been made, which takes minutes.
@@ -49,6 +49,49 @@ fn a_signal_ends_a_server_that_has_not_opened_its_store() {
         let status = child.wait().expect("it ends");
         assert_eq!(status.signal(), Some(signal as i32), "{status}");
     }
+}
+
+/// It took clients and left them without an answer, for as long as a data file was being made.
+#[test]
+fn clients_that_come_before_the_store_is_open_are_told_and_then_served() {
+    let directory = Directory::new("loading");
+    let (key, socket) = (directory.0.join("key"), directory.0.join("socket"));
+    mkfifo(&key, Mode::S_IRWXU).expect("a pipe can be made");
+    // Open for both, it keeps whoever reads the key waiting.
+    let mut pipe = OpenOptions::new().read(true).write(true).open(&key).expect("it is there");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["serve", "--memory", "64MiB", "--port", "", "--durability", "memory"])
+        .args(["--capacity", "160MiB", "--dir", &directory.path("data"), "--unix"])
+        .arg(&socket)
+        .arg("--encryption-key")
+        .arg(&key)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    while UnixStream::connect(&socket).is_err() {
+        assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
+        std::thread::yield_now();
+    }
+    let mut clients: Vec<Client> = (0..3).map(|_| Client::of(&socket)).collect();
+    for client in clients.iter_mut().chain(&mut [Client::of(&socket)]) {
+        for command in [&[&b"PING"[..]][..], &[b"SET", b"key", b"value"], &[b"NONSENSE"]] {
+            assert!(client.call(command).starts_with("-LOADING "));
+        }
+    }
+    pipe.write_all(&[7; 32]).expect("it takes the key");
+    drop(pipe);
+    let mut line = String::new();
+    let output = child.stdout.take().expect("it is piped");
+    BufReader::new(output).read_line(&mut line).expect("it is text");
+    for client in &mut clients {
+        assert_eq!(client.call(&[b"PING"]), "+PONG");
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("making the data file: 0 % of 160 MiB\n"), "{said}");
 }
 
 /// Where a shell lets programs have 64 files open, client 48 was neither taken nor refused, though

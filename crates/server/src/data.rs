@@ -312,14 +312,16 @@ fn default_capacity(dir: &Path) -> Result<u64, ConfigError> {
     Ok(capacity)
 }
 
-/// Tells people how far the making of a file is, ten times in all.
+/// Tells people how large a file is that is made, and how far that is: at its beginning, and ten
+/// times more.
 fn progress() -> impl FnMut(Progress) {
-    let mut shown = 0;
-    move |progress: Progress| {
-        let tenths = progress.done_bytes * 10 / progress.total_bytes.max(1);
-        if tenths > shown {
-            shown = tenths;
-            report(&format!("making the data file: {}0 %", tenths));
+    let mut shown = None;
+    move |Progress { done_bytes, total_bytes }: Progress| {
+        let tenths = done_bytes * 10 / total_bytes.max(1);
+        if shown.is_none_or(|shown| tenths > shown) {
+            shown = Some(tenths);
+            let mib = total_bytes >> 20;
+            report(&format!("making the data file: {} % of {mib} MiB", tenths * 10));
         }
     }
 }

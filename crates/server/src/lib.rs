@@ -20,6 +20,7 @@ mod error;
 mod failure;
 mod figures;
 mod listen;
+mod loading;
 mod lock;
 mod meter;
 mod modification;

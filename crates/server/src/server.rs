@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use entresol_host::{Upkeep, allow_open_files, is_ignored, keep, now, report};
-use entresol_net::{Admin, Listener, TlsFiles};
+use entresol_net::{Admin, Listener, Stream, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listen;
+use crate::loading;
 use crate::lock::lock;
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
 use crate::users::{Users, verify};
@@ -58,7 +59,7 @@ impl Server {
     /// # Errors
     /// An address, a file or a limit of the system stands against it.
     pub fn start(config: Config, tier: Arc<Tiered>) -> Result<RunningServer, ServeError> {
-        Doors::open(&config)?.serve(config, tier)
+        Doors::open(&config)?.serve(config, tier, Vec::new())
     }
 }
 
@@ -89,8 +90,13 @@ impl Doors {
         Ok(Doors { users, listeners, ports, admin })
     }
 
-    /// Serves `tier`; returns once clients can connect.
-    fn serve(self, config: Config, tier: Arc<Tiered>) -> Result<RunningServer, ServeError> {
+    /// Serves `tier`, `early` clients first; returns once others can connect.
+    fn serve(
+        self,
+        config: Config,
+        tier: Arc<Tiered>,
+        early: Vec<Stream>,
+    ) -> Result<RunningServer, ServeError> {
         let Doors { users, listeners, ports, admin } = self;
         let system = |error| ServeError::System("an event queue cannot be made", error);
         let mut polls = Vec::new();
@@ -118,6 +124,9 @@ impl Doors {
         for (number, poll) in polls.into_iter().enumerate() {
             let listeners = listeners.take().unwrap_or_default();
             server.start_worker(number, depth, poll, listeners)?;
+        }
+        for (number, stream) in early.into_iter().enumerate() {
+            shared.admit(number % shared.trays.len(), stream);
         }
         let state = Arc::clone(&shared);
         server.spawn("maintenance", move || maintain(state))?;
@@ -250,10 +259,13 @@ fn run(mut config: Config) -> Result<(), ServeError> {
         .map_err(|error| ServeError::System("signals cannot be taken", error))?;
     limit_clients(&mut config)?;
     // First what is quick and cheap to refuse: a new data file may take minutes to make.
-    let doors = Doors::open(&config)?;
-    let tier = data::open(&config, now())?;
+    let mut doors = Doors::open(&config)?;
+    let open = || data::open(&config, now());
+    let (tier, early) = loading::answer_while(&mut doors.listeners, config.clients_max(), open)
+        .map_err(|error| ServeError::System("an event queue cannot be made", error))?;
+    let tier = tier?;
     opening.store(false, Ordering::SeqCst);
-    let server = doors.serve(config, Arc::clone(&tier)).inspect_err(|_| {
+    let server = doors.serve(config, Arc::clone(&tier), early).inspect_err(|_| {
         // Nothing was served: a checkpoint spares the next start a recovery.
         if let Err(error) = tier.close(now()) {
             report(&format!("the store was not closed cleanly: {error}"));

@@ -234,6 +234,15 @@ impl Shared {
         self.limits.output_bytes_max.min(self.memory.max()) / 4
     }
 
+    /// Has `worker` serve a client that came before there were workers.
+    pub(crate) fn admit(&self, worker: usize, stream: Stream) {
+        if let Some(keep_alive) = lock(&self.config).keep_alive() {
+            stream.keep_alive(keep_alive);
+        }
+        let facts = self.clients.enter(worker, stream.addresses().clone(), now().0);
+        self.trays[worker].put(Item::Connection(Box::new(stream), facts));
+    }
+
     /// Tells those whose turn it is to take the memory that they claimed.
     pub(crate) fn hand_out(&self, claims: Vec<Claim>) {
         for claim in claims {

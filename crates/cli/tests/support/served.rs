@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -53,13 +53,7 @@ impl Served {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let stream = UnixStream::connect(&self.socket).expect("the server listens");
-        // A reply that never comes fails its test.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
-        Client {
-            output: stream.try_clone().expect("it can be shared"),
-            input: BufReader::new(stream),
-        }
+        Client::of(&self.socket)
     }
 
     /// Stops it cleanly.
@@ -85,6 +79,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// A connection to the server that listens on `socket`.
+    pub(crate) fn of(socket: &Path) -> Client {
+        let stream = UnixStream::connect(socket).expect("the server listens");
+        // A reply that never comes fails its test.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
+        Client {
+            output: stream.try_clone().expect("it can be shared"),
+            input: BufReader::new(stream),
+        }
+    }
+
     fn send(&mut self, arguments: &[&[u8]]) {
         let mut out = format!("*{}\r\n", arguments.len()).into_bytes();
         for argument in arguments {
