@@ -206,7 +206,7 @@ impl FileDevice {
         }
         let file = OpenFile::open(path, kind, claim, options)?;
         let io = match options.io {
-            _ if !uring::is_available() => IoEngine::Blocking,
+            _ if uring::uring_refusal().is_some() => IoEngine::Blocking,
             IoEngine::Auto if residence::is_memory(&file.file) => IoEngine::Inline,
             IoEngine::Auto => IoEngine::Uring,
             chosen => chosen,

@@ -68,4 +68,5 @@ pub use shared::{SharedFile, SharedMemory};
 pub use stripe::{STRIPE_MAGIC, StripeDevice, StripeOptions};
 pub use system::free_bytes;
 pub use table::{HUGE_PAGE_BYTES, Table};
+pub use uring::uring_refusal;
 pub use waiting::wait_readable;

@@ -84,9 +84,10 @@ struct RegisteredWrites {
     holds: Vec<WriteHold>,
 }
 
-/// Whether this process may use io_uring; containers often forbid it.
-pub(crate) fn is_available() -> bool {
-    IoUring::new(1).is_ok()
+/// Why this process may not use io_uring, if it may not: containers often forbid it. Files and
+/// block devices are then read and written by blocking calls.
+pub fn uring_refusal() -> Option<io::Error> {
+    IoUring::new(1).err()
 }
 
 /// A ring of `entries`, for one thread if wanted and the kernel knows how.

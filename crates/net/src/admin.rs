@@ -48,12 +48,12 @@ impl Admin {
     /// Listens on `port` of the address `bind`.
     ///
     /// # Errors
-    /// The address is not a loopback one, or cannot be listened on.
+    /// `bind` is no address, or one that cannot be listened on.
     pub fn open(bind: &str, port: u16) -> Result<Admin, SettingError> {
-        let ip = bind.parse::<IpAddr>().ok().filter(IpAddr::is_loopback).ok_or_else(|| {
+        let ip = bind.parse::<IpAddr>().map_err(|_| {
             let detail = format!(
-                "expected a loopback address, found `{bind}`; the HTTP interface asks for no \
-                 password, so put a proxy that does in front of it"
+                "expected an address of this machine such as 127.0.0.1, or 0.0.0.0 for all of \
+                 them, found `{bind}`"
             );
             SettingError::new("admin-bind", detail)
         })?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, MadeFiles, Progress,
-    Selection, boot_identity, machine_memory_bytes, on_all_processors,
+    Selection, boot_identity, machine_memory_bytes, on_all_processors, uring_refusal,
 };
 use entresol_host::report;
 use entresol_tier::{
@@ -84,6 +84,7 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     let opened = Tiered::open(device, options, now)
         .inspect_err(|_| files.remove())
         .map_err(|error| whole_memory(config, error))?;
+    config.refused_io().iter().for_each(|said| report(said));
     config.vain_shards(shards).iter().for_each(|said| report(said));
     opened.store().superblock_damage().iter().for_each(|damage| report(damage));
     opened.store().former_buffers().notice().iter().for_each(|notice| report(notice));
@@ -177,6 +178,16 @@ impl Config {
                 Err(wrong("dir", detail).into())
             }
         }
+    }
+
+    /// What is to be said of a system that forbids the way in which devices are to be used.
+    fn refused_io(&self) -> Option<String> {
+        let refusal = uring_refusal().filter(|_| self.choice("io") != "blocking")?;
+        Some(format!(
+            "io_uring: {refusal}; devices are read and written by blocking calls instead, which \
+             takes more time and processor. A container's filter of system calls forbids it, or \
+             the sysctl kernel.io_uring_disabled; `io` = `blocking` says that this is meant"
+        ))
     }
 
     /// Whether something is at one of the paths that are named.

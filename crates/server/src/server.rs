@@ -87,6 +87,12 @@ impl Doors {
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
+        if let Some(open) = ports.admin.filter(|address| !address.ip().is_loopback()) {
+            report(&format!(
+                "the HTTP interface at {open} can be reached from other machines and asks for no \
+                 password: whoever reaches it sees all figures, and no entries"
+            ));
+        }
         Ok(Doors { users, listeners, ports, admin })
     }
 

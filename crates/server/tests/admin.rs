@@ -35,6 +35,16 @@ fn head_is_answered_as_get_without_the_body() {
     }
 }
 
+/// It was refused, so that neither Prometheus nor the probes of a container reached it.
+#[test]
+fn figures_are_shown_beyond_loopback_where_that_is_asked_for() {
+    let server = TestServer::start(&[("admin-port", "0"), ("admin-bind", "0.0.0.0")]);
+    let address = server.server.ports().admin.unwrap();
+    assert!(address.ip().is_unspecified());
+    let answer = request(SocketAddr::from(([127, 0, 0, 1], address.port())), "GET /health");
+    assert!(answer.ends_with("{\"status\":\"ok\"}\n"), "{answer}");
+}
+
 /// RFC 9112 has servers take the form of a target that proxies are sent: it was not found.
 #[test]
 fn a_target_may_be_a_whole_address() {

@@ -5,4 +5,5 @@ mod conformance;
 mod foreign;
 mod opening;
 mod place;
+mod refusal;
 mod stripe;

@@ -204,7 +204,13 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "TCP port of the HTTP interface (`/health`, `/metrics`, `/stats`); 0 takes any free \
          one; empty for none.",
     ),
-    key("admin-bind", Kind::Text, "127.0.0.1", "Loopback address of the HTTP interface."),
+    key(
+        "admin-bind",
+        Kind::Text,
+        "127.0.0.1",
+        "Address of the HTTP interface, which asks for no password: whoever reaches it sees all \
+         figures, and no entries.",
+    ),
     key(
         "users",
         Kind::Path,
