@@ -4,7 +4,6 @@ import io.entresol.infinispan.recovery.Removals;
 import io.entresol.infinispan.recovery.SiteVersions;
 import io.entresol.infinispan.recovery.StoppingOwners;
 import io.entresol.infinispan.recovery.Versions;
-import java.util.Collection;
 import java.util.List;
 import org.infinispan.commons.CacheConfigurationException;
 import org.infinispan.configuration.cache.Configuration;
@@ -12,13 +11,11 @@ import org.infinispan.configuration.cache.Configurations;
 import org.infinispan.configuration.cache.StoreConfiguration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.factories.ComponentRegistry;
-import org.infinispan.factories.impl.ModuleMetadataBuilder;
 import org.infinispan.interceptors.AsyncInterceptor;
 import org.infinispan.interceptors.AsyncInterceptorChain;
 import org.infinispan.interceptors.distribution.TriangleDistributionInterceptor;
 import org.infinispan.interceptors.impl.CacheLoaderInterceptor;
 import org.infinispan.interceptors.impl.CacheWriterInterceptor;
-import org.infinispan.lifecycle.ModuleLifecycle;
 import org.infinispan.persistence.util.EntryLoader;
 
 /**
@@ -28,32 +25,11 @@ import org.infinispan.persistence.util.EntryLoader;
  * {@link StoppingOwners}, {@link Touches}, {@link Versions} and {@link WritesBehind}.
  * Infinispan finds it by its service file. Not for other uses.
  */
-public final class InterceptorsModule implements ModuleMetadataBuilder, ModuleLifecycle {
+public final class InterceptorsModule extends ContainerModule {
     /** For the service loader. */
-    public InterceptorsModule() {}
-
-    @Override
-    public String getModuleName() {
-        return "entresol-infinispan";
+    public InterceptorsModule() {
+        super("entresol-infinispan", "core");
     }
-
-    @Override
-    public Collection<String> getRequiredDependencies() {
-        return List.of("core");
-    }
-
-    @Override
-    public Collection<String> getOptionalDependencies() {
-        return List.of();
-    }
-
-    @Override
-    public ModuleLifecycle newModuleLifecycle() {
-        return this;
-    }
-
-    @Override
-    public void registerMetadata(ModuleBuilder builder) {}
 
     @Override
     public void cacheStarting(ComponentRegistry registry, Configuration configuration,

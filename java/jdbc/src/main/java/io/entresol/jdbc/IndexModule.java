@@ -1,7 +1,6 @@
 package io.entresol.jdbc;
 
-import java.util.Collection;
-import java.util.List;
+import io.entresol.infinispan.ContainerModule;
 import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
 import org.infinispan.configuration.cache.Configuration;
@@ -10,9 +9,7 @@ import org.infinispan.configuration.cache.IndexStorage;
 import org.infinispan.expiration.impl.InternalExpirationManager;
 import org.infinispan.factories.ComponentRegistry;
 import org.infinispan.factories.impl.BasicComponentRegistry;
-import org.infinispan.factories.impl.ModuleMetadataBuilder;
 import org.infinispan.interceptors.AsyncInterceptorChain;
-import org.infinispan.lifecycle.ModuleLifecycle;
 import org.infinispan.persistence.manager.PersistenceManager;
 import org.infinispan.query.backend.QueryInterceptor;
 import org.infinispan.query.mapper.mapping.SearchMapping;
@@ -21,32 +18,11 @@ import org.infinispan.query.mapper.mapping.SearchMapping;
  * The part of Infinispan that rebuilds indexes in memory from entries on flash, before their cache
  * serves anybody. Infinispan finds it by its service file. Not for other uses.
  */
-public final class IndexModule implements ModuleMetadataBuilder, ModuleLifecycle {
+public final class IndexModule extends ContainerModule {
     /** For the service loader. */
-    public IndexModule() {}
-
-    @Override
-    public String getModuleName() {
-        return "entresol-jdbc";
+    public IndexModule() {
+        super("entresol-jdbc", "core", "query", "server-core");
     }
-
-    @Override
-    public Collection<String> getRequiredDependencies() {
-        return List.of("core", "query", "server-core");
-    }
-
-    @Override
-    public Collection<String> getOptionalDependencies() {
-        return List.of();
-    }
-
-    @Override
-    public ModuleLifecycle newModuleLifecycle() {
-        return this;
-    }
-
-    @Override
-    public void registerMetadata(ModuleBuilder builder) {}
 
     /**
      * Rebuilds before the node joins the cache's cluster: nobody has asked it anything by then, and
