@@ -9,6 +9,9 @@ import org.infinispan.configuration.cache.Configuration;
 
 /** The caches of a container whose values have an index, as tables. */
 final class CacheSchema extends AbstractSchema {
+    /** Its name in each connection. */
+    static final String NAME = "caches";
+
     private final Container container;
 
     CacheSchema(Container container) {

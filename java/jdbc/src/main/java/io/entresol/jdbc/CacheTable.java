@@ -65,16 +65,7 @@ final class CacheTable extends AbstractTable implements TranslatableTable {
 
     @Override
     public RelDataType getRowType(RelDataTypeFactory factory) {
-        return rowType(columns(), factory);
-    }
-
-    static RelDataType rowType(List<Column> columns, RelDataTypeFactory factory) {
-        RelDataTypeFactory.Builder row = factory.builder();
-        for (Column column : columns) {
-            RelDataType sql = column.type().sqlType(factory);
-            row.add(column.name(), factory.createTypeWithNullability(sql, !column.isKey()));
-        }
-        return row.build();
+        return Columns.rowType(columns(), factory);
     }
 
     @Override

@@ -1,8 +1,8 @@
 package io.entresol.jdbc;
 
 import java.util.List;
+import java.util.function.Supplier;
 import org.apache.calcite.linq4j.tree.Expressions;
-import org.apache.calcite.rel.RelNode;
 import org.apache.calcite.rel.type.RelDataType;
 import org.apache.calcite.sql.SqlAggFunction;
 import org.apache.calcite.sql.SqlKind;
@@ -28,35 +28,18 @@ public final class CheckedSums {
         return sum;
     }
 
-    /** What adds a column of an input instead of a function; null: the function does not add. */
-    static SqlAggFunction of(SqlAggFunction function, RelDataType type, RelNode input, int place) {
-        if (!isSum(function, type)) {
-            return null;
-        }
-        // Constants of a window come after the columns of its input.
-        boolean known = place >= 0 && place < input.getRowType().getFieldCount();
-        String column = known ? column(input, place) : EXPRESSION;
-        return new Accumulator(type, Expressions.constant(0L), CheckedSums.class, "add",
-                List.of(Expressions.constant(column))).insteadOf(function);
+    /**
+     * What adds a column instead of a function; null: the function does not add. {@code column} is
+     * the column as people know it.
+     */
+    static SqlAggFunction of(SqlAggFunction function, RelDataType type, Supplier<String> column) {
+        return !isSum(function, type) ? null : new Accumulator(type, Expressions.constant(0L), CheckedSums.class, "add",
+                List.of(Expressions.constant(column.get()))).insteadOf(function);
     }
 
     private static boolean isSum(SqlAggFunction function, RelDataType type) {
         SqlKind kind = function.getKind();
         return (kind == SqlKind.SUM || kind == SqlKind.SUM0)
                 && type.getSqlTypeName() == SqlTypeName.BIGINT;
-    }
-
-    /** As people know it. */
-    private static String column(RelNode input, int place) {
-        if (input instanceof CacheScan scan && scan.query().totals() != null) {
-            int call = place - scan.query().totals().groups().size();
-            int of = scan.query().totals().calls().get(call).place();
-            if (of >= scan.query().columns().size()) {
-                return EXPRESSION;
-            }
-            return of < 0 ? "rows" : '"' + scan.column(of).name() + '"';
-        }
-        String name = input.getRowType().getFieldNames().get(place);
-        return name.contains("$") ? EXPRESSION : '"' + name + '"';
     }
 }

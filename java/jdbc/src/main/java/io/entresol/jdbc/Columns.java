@@ -7,6 +7,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.function.Predicate;
+import org.apache.calcite.rel.type.RelDataType;
+import org.apache.calcite.rel.type.RelDataTypeFactory;
 import org.infinispan.protostream.descriptors.Descriptor;
 import org.infinispan.protostream.descriptors.FieldDescriptor;
 import org.infinispan.protostream.descriptors.JavaType;
@@ -32,6 +34,16 @@ final class Columns {
 
     private Columns(Predicate<String> indexes) {
         this.indexes = indexes;
+    }
+
+    /** The type of rows that have these columns. */
+    static RelDataType rowType(List<Column> columns, RelDataTypeFactory factory) {
+        RelDataTypeFactory.Builder row = factory.builder();
+        for (Column column : columns) {
+            RelDataType sql = column.type().sqlType(factory);
+            row.add(column.name(), factory.createTypeWithNullability(sql, !column.isKey()));
+        }
+        return row.build();
     }
 
     /**

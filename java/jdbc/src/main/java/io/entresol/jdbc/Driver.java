@@ -45,10 +45,7 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
     /** What every URL of this driver begins with. */
     public static final String PREFIX = "jdbc:entresol:";
 
-    static final String TIMEOUT = "timeout";
-
     private static final String REMOTE = "remote:";
-    static final String SCHEMA = "caches";
     private static final Driver DRIVER = new Driver();
 
     static {
@@ -123,7 +120,7 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
                     + PREFIX + REMOTE + "http://HOST:PORT");
         }
         Properties properties = ConnectStringParser.parse(more, given);
-        timeout(properties);
+        Timeout.of(properties);
         // Moments are in UTC, wherever the client is.
         properties.putIfAbsent("timeZone", "UTC");
         String user = properties.getProperty("user", "");
@@ -170,25 +167,16 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
         properties.setProperty("typeSystem", SqlTypes.class.getName());
         properties.putAll(given);
         Map<String, ColumnType> keys = keys(properties.getProperty("keys", ""));
-        timeout(properties);
+        Timeout.of(properties);
         CalciteConnection connection = super.connect(PREFIX, properties)
                 .unwrap(CalciteConnection.class);
         SchemaPlus root = connection.getRootSchema();
         root.setCacheEnabled(false);
-        root.add(SCHEMA, new CacheSchema(Container.of(manager, keys)));
-        connection.setSchema(SCHEMA);
+        root.add(CacheSchema.NAME, new CacheSchema(Container.of(manager, keys)));
+        connection.setSchema(CacheSchema.NAME);
         // As each connection is at first, and as each change is made here.
         connection.setAutoCommit(true);
         return connection;
-    }
-
-    /** Seconds that each statement of a connection may take; zero: any. */
-    static int timeout(Properties properties) throws SQLException {
-        String text = properties.getProperty(TIMEOUT, "0").strip();
-        if (!text.matches("[0-9]{1,6}")) {
-            throw new SQLException("timeout=" + text + ": expected seconds, such as timeout=30");
-        }
-        return Integer.parseInt(text);
     }
 
     private static Map<String, ColumnType> keys(String text) throws SQLException {

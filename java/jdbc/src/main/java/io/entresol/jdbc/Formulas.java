@@ -115,7 +115,7 @@ record Formulas(List<String> values, String condition) {
 
     /** A row of columns, as the expressions know it. */
     static RelDataType row(List<Column> columns) {
-        return CacheTable.rowType(columns, types());
+        return Columns.rowType(columns, types());
     }
 
     /** The values' expressions. */

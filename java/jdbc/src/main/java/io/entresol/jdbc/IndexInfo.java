@@ -43,7 +43,7 @@ final class IndexInfo {
                 .toList() : List.of();
         String rows = columns.stream().map(column -> "(" + quoted(column.name()) + ", "
                 + !column.isKey() + ")").collect(Collectors.joining(", "));
-        return "select cast(null as varchar) as \"TABLE_CAT\", cast(" + quoted(Driver.SCHEMA)
+        return "select cast(null as varchar) as \"TABLE_CAT\", cast(" + quoted(CacheSchema.NAME)
                 + " as varchar) as \"TABLE_SCHEM\", cast(" + quoted(name)
                 + " as varchar) as \"TABLE_NAME\", t.u as \"NON_UNIQUE\", "
                 + "cast(null as varchar) as \"INDEX_QUALIFIER\", "

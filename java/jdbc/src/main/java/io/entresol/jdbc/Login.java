@@ -1,6 +1,7 @@
 package io.entresol.jdbc;
 
 import java.nio.charset.StandardCharsets;
+import java.util.function.BiPredicate;
 import javax.servlet.ServletRequest;
 import org.eclipse.jetty.security.ConstraintMapping;
 import org.eclipse.jetty.security.ConstraintSecurityHandler;
@@ -16,15 +17,15 @@ final class Login implements LoginService {
     private static final String REALM = "entresol";
     private static final String USER = "user";
 
-    private final SqlServer.Users users;
+    private final BiPredicate<String, String> users;
     private IdentityService identities = new DefaultIdentityService();
 
-    private Login(SqlServer.Users users) {
+    private Login(BiPredicate<String, String> users) {
         this.users = users;
     }
 
     /** What stands before all else that answers requests. */
-    static ConstraintSecurityHandler of(SqlServer.Users users) {
+    static ConstraintSecurityHandler of(BiPredicate<String, String> users) {
         Constraint known = new Constraint(Constraint.__BASIC_AUTH, USER);
         known.setAuthenticate(true);
         ConstraintMapping everywhere = new ConstraintMapping();
@@ -48,7 +49,7 @@ final class Login implements LoginService {
 
     @Override
     public UserIdentity login(String name, Object password, ServletRequest request) {
-        return name == null || password == null || !users.know(name, password.toString()) ? null
+        return name == null || password == null || !users.test(name, password.toString()) ? null
                 : identities.newUserIdentity(new javax.security.auth.Subject(), () -> name,
                         new String[] {USER});
     }

@@ -117,7 +117,7 @@ final class MetaData extends AvaticaDatabaseMetaData {
 
     private static boolean isOurs(String catalog, String schema, String table) {
         return (catalog == null || catalog.isEmpty())
-                && (schema == null || schema.equals(Driver.SCHEMA)) && table != null;
+                && (schema == null || schema.equals(CacheSchema.NAME)) && table != null;
     }
 
     /** Entries are known by their keys. Avatica's protocol has no question for them. */
@@ -132,7 +132,7 @@ final class MetaData extends AvaticaDatabaseMetaData {
                 + "cast(null as varchar) as PK_NAME from (values (1)) as t(x) where "
                 + (key == null ? "false" : "true")));
         rows.closeOnCompletion();
-        rows.setString(1, Driver.SCHEMA);
+        rows.setString(1, CacheSchema.NAME);
         rows.setString(2, table);
         rows.setString(3, key);
         return rows.executeQuery();
@@ -140,7 +140,7 @@ final class MetaData extends AvaticaDatabaseMetaData {
 
     /** The name of a table's key, the one column that is never null; null: there is no table. */
     private String key(String table) throws SQLException {
-        try (ResultSet columns = getColumns(null, Driver.SCHEMA,
+        try (ResultSet columns = getColumns(null, CacheSchema.NAME,
                 PATTERN.matcher(table).replaceAll("\\\\$0"), null)) {
             while (columns.next()) {
                 if (columns.getInt("NULLABLE") == columnNoNulls) {

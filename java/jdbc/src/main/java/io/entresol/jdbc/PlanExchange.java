@@ -129,7 +129,7 @@ final class PlanExchange extends RelHomogeneousShuttle {
     /** The one that is computed; of a column of the input, or none. */
     private static SqlAggFunction function(SqlAggFunction function, RelDataType type,
             RelNode input, int place) {
-        SqlAggFunction sum = CheckedSums.of(function, type, input, place);
+        SqlAggFunction sum = CheckedSums.of(function, type, () -> column(input, place));
         if (function instanceof Neighbours ours) {
             return ours.plain();
         } else if (sum != null) {
@@ -167,6 +167,24 @@ final class PlanExchange extends RelHomogeneousShuttle {
                 LogicalWindow.create(window.getTraitSet(), keys.with(), window.getConstants(),
                         keys.areNone() ? window.getRowType() : row, groups));
         return keys.areNone() ? made : keys.without(made, window.getRowType());
+    }
+
+    /** A column of an input, as people know it. */
+    private static String column(RelNode input, int place) {
+        // Constants of a window come after the columns of its input.
+        if (place < 0 || place >= input.getRowType().getFieldCount()) {
+            return CheckedSums.EXPRESSION;
+        }
+        if (input instanceof CacheScan scan && scan.query().totals() != null) {
+            int call = place - scan.query().totals().groups().size();
+            int of = scan.query().totals().calls().get(call).place();
+            if (of >= scan.query().columns().size()) {
+                return CheckedSums.EXPRESSION;
+            }
+            return of < 0 ? "rows" : '"' + scan.column(of).name() + '"';
+        }
+        String name = input.getRowType().getFieldNames().get(place);
+        return name.contains("$") ? CheckedSums.EXPRESSION : '"' + name + '"';
     }
 
     private static Window.RexWinAggCall exchanged(Window.RexWinAggCall call, RelNode input,

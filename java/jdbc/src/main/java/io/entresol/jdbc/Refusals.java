@@ -5,9 +5,7 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.SQLFeatureNotSupportedException;
 import java.sql.Statement;
-import java.util.List;
 import java.util.Map;
-import java.util.regex.Pattern;
 import org.apache.calcite.avatica.AvaticaConnection;
 import org.apache.calcite.avatica.AvaticaSqlException;
 
@@ -17,9 +15,6 @@ import org.apache.calcite.avatica.AvaticaSqlException;
  * exceptions that are not JDBC's, even a commit, which here has nothing to do.
  */
 final class Refusals {
-    /** The exceptions that a trace begins with, by their whole names. */
-    private static final Pattern NAMES = Pattern.compile("^(?:[\\w$]+(?:\\.[\\w$]+)+: )+");
-
     private Refusals() {}
 
     /** The same connection, whose refusals have their reason. */
@@ -49,22 +44,9 @@ final class Refusals {
         }));
     }
 
-    /** What a server said of a run, once and without the names of its exceptions. */
-    static SQLException remote(AvaticaSqlException failure) {
-        return told(null, failure);
-    }
-
-    private static String reason(String said) {
-        return NAMES.matcher(said).replaceFirst("");
-    }
-
     private static SQLException told(Object sql, SQLException failure) {
         if (failure instanceof AvaticaSqlException remote) {
-            List<String> traces = remote.getStackTraces();
-            String trace = traces.isEmpty() ? "" : traces.get(0);
-            int end = trace.indexOf("\n\tat ");
-            return end < 0 ? failure : new SQLException(reason(trace.substring(0, end)),
-                    failure.getSQLState(), failure);
+            return RemoteFailure.of(remote);
         }
         return failure.getCause() == null ? failure
                 : new SQLException("Error while preparing SQL \"" + sql + "\": "

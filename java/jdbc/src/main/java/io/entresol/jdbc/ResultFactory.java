@@ -94,7 +94,7 @@ final class ResultFactory implements AvaticaFactory {
     /** With the timeout that the connection has for its statements until they are given another. */
     private static <S extends AvaticaStatement> S limited(S statement) throws SQLException {
         if (statement.connection instanceof CalciteConnection ours) {
-            int seconds = Driver.timeout(ours.getProperties());
+            int seconds = Timeout.of(ours.getProperties());
             if (seconds > 0) {
                 statement.setQueryTimeout(seconds);
             }

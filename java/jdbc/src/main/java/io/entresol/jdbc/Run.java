@@ -31,7 +31,7 @@ final class Run {
         try {
             return work.done();
         } catch (AvaticaSqlException failure) {
-            throw Refusals.remote(failure);
+            throw RemoteFailure.of(failure);
         }
     }
 

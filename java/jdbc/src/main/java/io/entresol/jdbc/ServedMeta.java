@@ -25,7 +25,7 @@ import org.apache.calcite.avatica.remote.TypedValue;
  */
 final class ServedMeta extends JdbcMeta {
     /** What a client may say of its connection: others name classes and files of the server. */
-    private static final Set<String> CLIENTS_PROPERTIES = Set.of("keys", Driver.TIMEOUT);
+    private static final Set<String> CLIENTS_PROPERTIES = Set.of("keys", Timeout.PROPERTY);
     private static final int IDLE_HOURS = 24;
     private static final String EXPIRED = "the server has let go of the statement, as its "
             + "connection was not used for " + IDLE_HOURS + " hours, or there were too many; make "

@@ -66,7 +66,7 @@ public final class SqlServer implements AutoCloseable {
             });
             changes.add(server -> server.insertHandler(clients.handler()));
             if (users != null) {
-                changes.add(server -> server.insertHandler(Login.of(users)));
+                changes.add(server -> server.insertHandler(Login.of(users::know)));
             }
             ServedMeta meta = new ServedMeta(Driver.PREFIX + "container=" + name, clients);
             HttpServer http = new HttpServer.Builder<Server>()
