@@ -1,5 +1,14 @@
 package io.entresol.jdbc;
 
+import io.entresol.jdbc.internal.column.ColumnType;
+import io.entresol.jdbc.internal.column.Keys;
+import io.entresol.jdbc.internal.dialect.SqlTypes;
+import io.entresol.jdbc.internal.plan.CacheSchema;
+import io.entresol.jdbc.internal.plan.Preparation;
+import io.entresol.jdbc.internal.rows.Container;
+import io.entresol.jdbc.internal.statement.Refusals;
+import io.entresol.jdbc.internal.statement.ResultFactory;
+import io.entresol.jdbc.internal.statement.Timeout;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;

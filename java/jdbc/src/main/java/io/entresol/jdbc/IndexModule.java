@@ -1,6 +1,11 @@
 package io.entresol.jdbc;
 
 import io.entresol.infinispan.ContainerModule;
+import io.entresol.jdbc.internal.index.ClusterIndexing;
+import io.entresol.jdbc.internal.index.EndedEntries;
+import io.entresol.jdbc.internal.index.ForeignSegments;
+import io.entresol.jdbc.internal.index.IndexRebuild;
+import io.entresol.jdbc.internal.index.IndexState;
 import org.infinispan.AdvancedCache;
 import org.infinispan.Cache;
 import org.infinispan.configuration.cache.Configuration;

@@ -1,5 +1,8 @@
 package io.entresol.jdbc;
 
+import io.entresol.jdbc.internal.run.Clients;
+import io.entresol.jdbc.internal.server.Login;
+import io.entresol.jdbc.internal.server.ServedMeta;
 import java.net.InetAddress;
 import java.sql.SQLException;
 import java.util.ArrayList;

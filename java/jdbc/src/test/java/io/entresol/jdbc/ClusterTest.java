@@ -5,6 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.entresol.KilledStores;
+import io.entresol.jdbc.internal.rows.CacheRows;
+import io.entresol.jdbc.internal.rows.Container;
+import io.entresol.jdbc.internal.rows.Owners;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

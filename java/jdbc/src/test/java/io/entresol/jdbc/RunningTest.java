@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.entresol.jdbc.internal.run.Clients;
+import io.entresol.jdbc.internal.run.Runs;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
