@@ -19,10 +19,10 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -159,6 +159,8 @@ class RunningTest {
 
     @Test
     void aRunOfAServerEndsWhenItsClientHasGone() throws Exception {
+        // Of a test before, whose client had to ask once more.
+        await(() -> server.clients().running() == 0);
         try (Line line = new Line(server.port())) {
             Statement statement = remote(line.port()).createStatement();
             FutureTask<Object> run = begun(statement, LONG.get(0));
@@ -210,7 +212,7 @@ class RunningTest {
     /** A line to a server, which can be cut. */
     private static final class Line implements AutoCloseable {
         private final ServerSocket here = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-        private final List<Socket> ends = new CopyOnWriteArrayList<>();
+        private final List<Socket> ends = new ArrayList<>();
         private final int port;
 
         Line(int port) throws IOException {
@@ -242,10 +244,19 @@ class RunningTest {
             while (true) {
                 Socket client = here.accept();
                 Socket server = new Socket(InetAddress.getLoopbackAddress(), port);
-                ends.addAll(List.of(client, server));
-                started(() -> pass(client, server));
-                started(() -> pass(server, client));
+                join(client, server);
             }
+        }
+
+        /** What comes just as the line is cut is cut as well. */
+        private synchronized void join(Socket client, Socket server) throws IOException {
+            ends.addAll(List.of(client, server));
+            if (here.isClosed()) {
+                cut();
+                return;
+            }
+            started(() -> pass(client, server));
+            started(() -> pass(server, client));
         }
 
         private static void pass(Socket from, Socket to) throws IOException {
@@ -253,7 +264,7 @@ class RunningTest {
             bytes.transferTo(to.getOutputStream());
         }
 
-        void cut() throws IOException {
+        synchronized void cut() throws IOException {
             here.close();
             for (Socket each : ends) {
                 each.close();
