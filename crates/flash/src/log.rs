@@ -21,6 +21,7 @@ mod journal;
 mod open_segment;
 mod refusal;
 mod segment_read;
+mod stamp;
 mod submission;
 mod succession;
 mod table;
@@ -52,6 +53,7 @@ pub(crate) use journal::{JournalReader, JournalSegment, JournalTable};
 use open_segment::OpenSegment;
 pub(crate) use refusal::{Attempt, Refusal};
 use segment_read::SegmentRead;
+pub(crate) use stamp::Stamp;
 use submission::Submission;
 use succession::Succession;
 
@@ -139,12 +141,12 @@ pub(crate) struct Log {
     submission: Submission,
     completions: Vec<Completion>,
     free: VecDeque<Free>,
-    releasing: VecDeque<(u32, u64)>,
+    releasing: VecDeque<(u32, Stamp)>,
     /// Segments whose header is being erased: (write number, segment).
     erasing: Vec<(u64, u32)>,
     zeros: WriteBuffer,
     /// Former uses of erased or reused segments whose end is not yet durable: (sequence, stamp).
-    ghosts: Vec<(u64, u64)>,
+    ghosts: Vec<(u64, Stamp)>,
     buffers: Vec<Buffer>,
     /// See `confirmed`.
     marks: Option<WriteBuffer>,
@@ -156,15 +158,15 @@ pub(crate) struct Log {
     closed: bool,
     /// The highest record sequence appended.
     latest: u64,
-    appended: u64,
+    appended: Stamp,
     appended_bytes: u64,
     /// `appended_bytes` when a segment was released last.
     released_at: u64,
-    durable: u64,
+    durable: Stamp,
     syncs: Syncs,
     /// Stamp of the last append that a period, or a put that nobody waits for, has to see synced.
-    owed: u64,
-    flushed: u64,
+    owed: Stamp,
+    flushed: Stamp,
     /// Segments below this sequence are durable as a whole.
     proven_below: u64,
     round: Round,
@@ -256,13 +258,13 @@ impl Log {
             sealed_count: 0,
             closed: false,
             latest: 0,
-            appended: 0,
+            appended: Stamp::default(),
             appended_bytes: 0,
             released_at: 0,
-            durable: 0,
+            durable: Stamp::default(),
             syncs: Syncs::default(),
-            owed: 0,
-            flushed: 0,
+            owed: Stamp::default(),
+            flushed: Stamp::default(),
             proven_below: 0,
             round: Round::Idle,
             writes: Vec::new(),
@@ -295,7 +297,7 @@ impl Log {
             partition: header.partition,
         };
         let address = self.shape.address(open.segment, open.used);
-        let stamp = self.appended + 1;
+        let stamp = self.appended.next();
         open.push(&entry, age, stamp, self.shape.sync_unit);
         let counted = SizeCode::covering(record_bytes as u64).bytes() as u32;
         segment.live_bytes += counted;
@@ -377,15 +379,15 @@ impl Log {
     }
 
     /// Stamp of the last append: durable once `durable()` reaches it.
-    pub(crate) fn appended(&self) -> u64 {
+    pub(crate) fn appended(&self) -> Stamp {
         self.appended
     }
 
-    pub(crate) fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> Stamp {
         self.durable
     }
 
-    pub(crate) fn flushed(&self) -> u64 {
+    pub(crate) fn flushed(&self) -> Stamp {
         self.flushed
     }
 

@@ -32,7 +32,7 @@ use entresol_device::{Completion, Queue, QueueOptions};
 use crate::engine::{Engine, Put, SESSION_COUNTERS, SessionCounters, Waits, wait_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Manifest, RecordKind};
-use crate::log::Goal;
+use crate::log::{Goal, Stamp};
 use crate::options::WriteMode;
 use crate::record::{check_space, hash_key};
 use crate::shard::{Known, Located, Mark, PutRequest, Written};
@@ -124,7 +124,7 @@ impl std::fmt::Debug for Session {
 struct Waiting {
     token: u64,
     shard: u16,
-    stamp: u64,
+    stamp: Stamp,
     goal: Goal,
     outcome: Ack,
 }

@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::format::{Floor, FooterEntry, PIECE_SPACE, SizeCode};
 use crate::index::{Candidates, Index, Place};
 use crate::large::LargeValues;
-use crate::log::Log;
+use crate::log::{Log, Stamp};
 use crate::notes::{Note, Notes, index_hash};
 use crate::policy::ReclaimPolicy;
 use crate::record::{HashSeed, Payloads, Record, Wanted};
@@ -78,7 +78,7 @@ pub(crate) struct Shard {
     /// went since.
     copied_ahead: u64,
     /// What had been appended when the shard was maintained last.
-    maintained_at: u64,
+    maintained_at: Stamp,
     /// The second for which no segment was found in which something had ended.
     none_ended_at: u32,
     /// The second in which the open segment of each stream was searched for what had ended.
@@ -169,7 +169,7 @@ impl Shard {
             owed_bytes: 0,
             reclaiming: 0,
             copied_ahead: 0,
-            maintained_at: 0,
+            maintained_at: Stamp::default(),
             none_ended_at: 0,
             open_ends_at: [0; Stream::ALL.len()],
             swept_below: 0,

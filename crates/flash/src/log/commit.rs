@@ -9,7 +9,7 @@
 use entresol_device::{Completion, WriteMode};
 use entresol_planted::planted;
 
-use super::{Log, OpenSegment, SYNC_TOKEN};
+use super::{Log, OpenSegment, SYNC_TOKEN, Stamp};
 use crate::error::{Error, Result};
 use crate::format::{Flags, RecordHeader, RecordKind};
 use crate::segment::{NO_BUFFER, SegmentState, Stream, first_to_go};
@@ -64,13 +64,13 @@ pub(crate) enum Round {
     Idle,
     /// Waits for writes up to number `last`.
     Writing {
-        covers: u64,
+        covers: Stamp,
         last: u64,
         goal: Goal,
         proven: Proven,
     },
     Syncing {
-        covers: u64,
+        covers: Stamp,
         synced_writes: u64,
         proven: Proven,
     },
@@ -97,7 +97,7 @@ impl Log {
     /// Begins a round that covers the appends up to the stamp `wanted` at least. A stream whose
     /// whole sync units hold all of those is not padded: what has begun the next unit is left to a
     /// later round.
-    fn begin_round_up_to(&mut self, goal: Goal, wanted: u64) -> Result<()> {
+    fn begin_round_up_to(&mut self, goal: Goal, wanted: Stamp) -> Result<()> {
         self.check_poisoned()?;
         let reached = if goal == Goal::Synced { self.durable } else { self.flushed };
         if !matches!(self.round, Round::Idle) || reached >= wanted {
@@ -115,7 +115,7 @@ impl Log {
                 Some(begun) if begun > wanted => {
                     self.flush_units(stream, mode)?;
                     if !planted!("begun-unit-reported-durable") {
-                        covers = covers.min(begun - 1);
+                        covers = covers.min(begun.before());
                     }
                 }
                 _ => self.flush_stream(stream, mode)?,
@@ -163,7 +163,7 @@ impl Log {
     }
 
     /// What was appended up to `stamp` is to be synced, by [`Log::begin_owed`] as soon as that can.
-    pub(crate) fn owe(&mut self, stamp: u64) {
+    pub(crate) fn owe(&mut self, stamp: Stamp) {
         self.owed = self.owed.max(stamp);
     }
 
@@ -180,8 +180,11 @@ impl Log {
     /// Ends the use of a segment: free once everything appended so far is durable.
     pub(crate) fn release(&mut self, segment: u32) {
         self.segments[segment as usize].state = SegmentState::Releasing;
-        let stamp =
-            if planted!("segment-released-before-copies-synced") { 0 } else { self.appended };
+        let stamp = if planted!("segment-released-before-copies-synced") {
+            Stamp::default()
+        } else {
+            self.appended
+        };
         self.releasing.push_back((segment, stamp));
         self.released_at = self.appended_bytes;
         if let Err(error) = self.free_released() {
@@ -265,7 +268,7 @@ impl Log {
         if self.ghosts.iter().any(|(_, stamp)| *stamp > self.appended) {
             // A round is begun for what was appended, and nothing may be any more: erasures do not
             // count, so this one has a stamp of its own.
-            self.appended += 1;
+            self.appended = self.appended.next();
         }
         self.begin_round(Goal::Synced)?;
         let at_work = self.queue.in_flight() > 0 || !matches!(self.round, Round::Idle);
@@ -311,7 +314,7 @@ impl Log {
 
     /// Which of the released segments may be erased now.
     fn next_to_erase(&self) -> Option<usize> {
-        let ready = |(_, stamp): &(u32, u64)| *stamp <= self.durable;
+        let ready = |(_, stamp): &(u32, Stamp)| *stamp <= self.durable;
         if !self.shape.erases_in_order {
             let waits = |segment| self.is_of_journal(segment) && self.erases_journal();
             let mut released = self.releasing.iter();
@@ -330,7 +333,7 @@ impl Log {
     }
 
     /// The stamp of the first append to a stream that its whole sync units do not hold.
-    fn begun_unit(&self, stream: Stream) -> Option<u64> {
+    fn begun_unit(&self, stream: Stream) -> Option<Stamp> {
         self.streams[stream as usize].as_ref().and_then(OpenSegment::begun_unit)
     }
 
@@ -445,7 +448,7 @@ impl Log {
         self.unsynced_writes - in_flight.count() as u64
     }
 
-    fn reach(&mut self, goal: Goal, covers: u64, proven: Proven) {
+    fn reach(&mut self, goal: Goal, covers: Stamp, proven: Proven) {
         self.flushed = self.flushed.max(covers);
         if goal == Goal::Synced {
             self.durable = self.durable.max(covers);

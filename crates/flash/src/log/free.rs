@@ -85,7 +85,7 @@ impl Log {
         self.live_bytes -= u64::from(entry.live_bytes);
         self.tombstone_bytes -= u64::from(entry.tombstone_bytes);
         if entry.sequence != 0 && entry.stream != Stream::Journal as u8 {
-            self.ghosts.push((entry.sequence, self.appended + 1));
+            self.ghosts.push((entry.sequence, self.appended.next()));
         }
         if entry.buffer != NO_BUFFER {
             let buffer = &mut self.buffers[entry.buffer as usize];

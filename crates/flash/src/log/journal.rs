@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use entresol_planted::planted;
 
-use super::{Attempt, Goal, Log, Refusal};
+use super::{Attempt, Goal, Log, Refusal, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     OWNER_BYTES, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
@@ -34,7 +34,7 @@ pub(crate) struct Journal {
     last: u64,
     durable: u64,
     /// The stamp of the last seal.
-    sealed: u64,
+    sealed: Stamp,
 }
 
 /// A segment of the journal. Its row in the table says how far it is filled (`used_bytes`, from the
@@ -58,7 +58,14 @@ pub(crate) struct JournalTable {
 impl Journal {
     pub(super) fn new() -> Journal {
         let segments = VecDeque::new();
-        Journal { segments, next_ordinal: 1, watermark: 0, last: 0, durable: 0, sealed: 0 }
+        Journal {
+            segments,
+            next_ordinal: 1,
+            watermark: 0,
+            last: 0,
+            durable: 0,
+            sealed: Stamp::default(),
+        }
     }
 
     pub(crate) fn segments(&self) -> impl ExactSizeIterator<Item = &JournalSegment> {
@@ -124,7 +131,7 @@ impl Log {
 
     /// A segment of the journal was sealed: that has a stamp of its own.
     pub(super) fn note_sealed_journal(&mut self) {
-        self.appended += 1;
+        self.appended = self.appended.next();
         self.journal.sealed = self.appended;
     }
 
@@ -150,7 +157,7 @@ impl Log {
         let aligned = header.record_bytes().next_multiple_of(RECORD_ALIGNMENT) as u32;
         header.set_durable(self.journal.durable);
         self.write_record(Stream::Journal, header, (key, bytes))?;
-        let stamp = self.appended + 1;
+        let stamp = self.appended.next();
         let open = self.streams[Stream::Journal as usize].as_mut();
         let open = open.expect("the record was written to it");
         open.push_unlisted(aligned, header.sequence, stamp, self.shape.sync_unit);
@@ -199,7 +206,7 @@ impl Log {
         let ages = segments.iter().map(|one| self.segments[one.segment as usize].age);
         let last = ages.max().unwrap_or(0);
         let segments = segments.into();
-        let (durable, sealed) = (last, 0);
+        let (durable, sealed) = (last, Stamp::default());
         self.journal = Journal { segments, next_ordinal, watermark, last, durable, sealed };
     }
 }

@@ -1,6 +1,6 @@
 //! A segment that is being filled: how far, and the footer it will get.
 
-use super::Log;
+use super::{Log, Stamp};
 use crate::format::RECORD_ALIGNMENT;
 use crate::format::{
     FOOTER_ENTRY_BYTES, FooterEntry, SEGMENT_HEADER_BYTES, TRAILER_BYTES, Trailer,
@@ -21,7 +21,7 @@ pub(crate) struct OpenSegment {
     /// Bytes of padding between the records.
     padding: u32,
     /// The stamp of the first append that the whole sync units filled do not hold to its end.
-    begun_unit: Option<u64>,
+    begun_unit: Option<Stamp>,
 }
 
 impl OpenSegment {
@@ -50,7 +50,7 @@ impl OpenSegment {
     }
 
     /// Takes the record of an append, whose stamp is `stamp`; sync units have `unit` bytes.
-    pub(crate) fn push(&mut self, entry: &FooterEntry, age: u64, stamp: u64, unit: u32) {
+    pub(crate) fn push(&mut self, entry: &FooterEntry, age: u64, stamp: Stamp, unit: u32) {
         self.footer.extend_from_slice(&entry.encode());
         self.age_sum += u128::from(age);
         self.fill(entry.aligned_bytes(), stamp, unit);
@@ -58,12 +58,12 @@ impl OpenSegment {
 
     /// Takes a record of `aligned` bytes that no line of the footer tells of; the segment is as old
     /// as the last of them.
-    pub(crate) fn push_unlisted(&mut self, aligned: u32, sequence: u64, stamp: u64, unit: u32) {
+    pub(crate) fn push_unlisted(&mut self, aligned: u32, sequence: u64, stamp: Stamp, unit: u32) {
         self.age_sum = u128::from(sequence);
         self.fill(aligned, stamp, unit);
     }
 
-    fn fill(&mut self, aligned: u32, stamp: u64, unit: u32) {
+    fn fill(&mut self, aligned: u32, stamp: Stamp, unit: u32) {
         let before = self.used / unit;
         self.used += aligned;
         if self.used.is_multiple_of(unit) {
@@ -81,7 +81,7 @@ impl OpenSegment {
     }
 
     /// The stamp of the first append that the whole sync units filled do not hold to its end.
-    pub(crate) fn begun_unit(&self) -> Option<u64> {
+    pub(crate) fn begun_unit(&self) -> Option<Stamp> {
         self.begun_unit
     }
 

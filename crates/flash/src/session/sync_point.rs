@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::error::Result;
-use crate::log::Goal;
+use crate::log::{Goal, Stamp};
 use crate::notes::index_hash;
 use crate::record::hash_key;
 use crate::types::Key;
@@ -11,7 +11,7 @@ use crate::types::Key;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SyncPoint {
     /// Append stamps, one a shard.
-    stamps: Vec<u64>,
+    stamps: Vec<Stamp>,
 }
 
 impl Session {

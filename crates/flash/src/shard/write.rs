@@ -9,7 +9,7 @@ use crate::format::{
 };
 use crate::index::Place;
 use crate::large::Pieces;
-use crate::log::{Append, Attempt, Refusal};
+use crate::log::{Append, Attempt, Refusal, Stamp};
 use crate::notes::{Note, index_hash};
 use crate::record::{HashedKey, Wanted};
 use crate::segment::Stream;
@@ -60,7 +60,7 @@ pub(crate) enum PutStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Written {
     pub version: Version,
-    pub stamp: u64,
+    pub stamp: Stamp,
 }
 
 /// What the removal of an entry came to.
@@ -71,7 +71,7 @@ pub(crate) enum Removal {
     /// The device has still to answer: try again once it may have.
     Awaits,
     /// It is removed, for good once the log's `durable()` reaches `stamp`.
-    Removed { stamp: u64 },
+    Removed { stamp: Stamp },
 }
 
 /// What the removal of a key without an entry came to.
@@ -84,7 +84,7 @@ pub(crate) enum Absence {
     /// Nothing of it can come back.
     Final,
     /// Nothing can once the tombstone that was left for it is durable.
-    Entombed { stamp: u64 },
+    Entombed { stamp: Stamp },
 }
 
 /// A record to append; lengths and checksums of the header are filled in.
