@@ -137,7 +137,7 @@ pub struct PutOptions {
 /// look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundAt {
-    /// The half of the key's hash that the index uses.
+    /// The half of the key's hash that the index does not use.
     pub(crate) hash: u64,
     pub(crate) address: u64,
     pub(crate) record_bytes: u64,

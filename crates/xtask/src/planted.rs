@@ -93,12 +93,12 @@ const BUGS: &[Bug] = &[
     Bug {
         name: "journal-erased-out-of-order",
         caught_by: CRASH,
-        test: "journal::a_synced_journal_keeps_every_acknowledged_record",
+        test: "journal::a_flushed_journal_keeps_all_through_a_kill",
     },
     Bug {
         name: "journal-opened-too-soon",
         caught_by: CRASH,
-        test: "journal::an_encrypted_journal_in_memory_keeps_what_was_synced",
+        test: "journal::a_flushed_journal_keeps_all_through_a_kill",
     },
     Bug {
         name: "erasure-not-awaited",

@@ -306,7 +306,8 @@ impl Log {
             // It will be opened before another round syncs it.
             let scarce =
                 self.free.len() as u32 <= RELEASE_BATCH && !planted!("erasure-not-awaited");
-            let durable = self.shape.erases_in_order || scarce || self.is_of_journal(segment);
+            let ordered = self.shape.erases_in_order || self.erases_in_turn(segment);
+            let durable = ordered || scarce;
             self.erase(segment, if durable { WriteMode::Durable } else { WriteMode::Flushed })?;
         }
         Ok(())
@@ -316,7 +317,7 @@ impl Log {
     fn next_to_erase(&self) -> Option<usize> {
         let ready = |(_, stamp): &(u32, Stamp)| *stamp <= self.durable;
         if !self.shape.erases_in_order {
-            let waits = |segment| self.is_of_journal(segment) && self.erases_journal();
+            let waits = |segment| self.erases_in_turn(segment) && self.erases_journal();
             let mut released = self.releasing.iter();
             return released.position(|released| ready(released) && !waits(released.0));
         }

@@ -194,9 +194,12 @@ impl Log {
 
     /// Whether a segment of the journal is being erased: the next one waits for it.
     pub(super) fn erases_journal(&self) -> bool {
-        let mut erasing = self.erasing.iter();
-        erasing.any(|(_, segment)| self.is_of_journal(*segment))
-            && !planted!("journal-erased-out-of-order")
+        self.erasing.iter().any(|(_, segment)| self.is_of_journal(*segment))
+    }
+
+    /// Whether the segment is erased in its turn, and for good before the next.
+    pub(super) fn erases_in_turn(&self, segment: u32) -> bool {
+        self.is_of_journal(segment) && !planted!("journal-erased-out-of-order")
     }
 
     /// Takes a journal over from a checkpoint or from a recovery; its rows are in the table.

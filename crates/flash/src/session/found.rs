@@ -11,7 +11,6 @@ use crate::engine::Put;
 use crate::error::Result;
 use crate::format::SizeCode;
 use crate::index::Place;
-use crate::notes::index_hash;
 use crate::record::{HashedKey, hash_key};
 use crate::shard::{Known, Location, Mark, PutRequest, Removal, Written};
 use crate::types::{Condition, FoundAt, Key, PutOptions, Timestamp, Version};
@@ -33,7 +32,7 @@ pub(super) struct Removed<'a> {
 /// What a get is told of where it found the entry of a key of this `hash`.
 pub(super) fn found_at(hash: u128, location: Location, version: Version) -> Option<FoundAt> {
     Some(FoundAt {
-        hash: index_hash(hash),
+        hash: hash as u64,
         address: location.place.address,
         record_bytes: location.place.size.bytes(),
         segment_sequence: NonZeroU64::new(location.segment_sequence)?,
@@ -44,7 +43,7 @@ pub(super) fn found_at(hash: u128, location: Location, version: Version) -> Opti
 /// Where the entry of a key of this `hash` was found; `None` if it was another key's.
 fn location_of(found: FoundAt, hash: u128) -> Option<Location> {
     let place = Place { address: found.address, size: SizeCode::covering(found.record_bytes) };
-    let own = found.hash == index_hash(hash) || planted!("found-of-another-key");
+    let own = found.hash == hash as u64 || planted!("found-of-another-key");
     own.then_some(Location { place, segment_sequence: found.segment_sequence.get() })
 }
 

@@ -54,6 +54,16 @@ fn synced_keeps_every_acknowledged_write() {
 }
 
 #[test]
+fn entries_replaced_and_removed_where_they_were_found_keep_every_acknowledged_write() {
+    explore(&Setup { finds_first: true, ..Setup::of("found", Durability::Synced) });
+}
+
+#[test]
+fn entries_replaced_where_they_were_found_keep_all_through_a_kill() {
+    explore(&Setup { finds_first: true, ..Setup::of("found-process", Durability::Process) });
+}
+
+#[test]
 fn a_store_that_grows_with_each_opening_keeps_every_acknowledged_write() {
     let setup = Setup::of("growing", Durability::Synced);
     explore(&Setup { shards: 2, segments: 48, grows_from: Some(32), ..setup });

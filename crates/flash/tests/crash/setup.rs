@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     pub compression: Compression,
     pub encryption: Option<EncryptionKey>,
     pub journal_bytes: u64,
+    /// Whether entries are looked for first, and replaced and removed where they were found.
+    pub finds_first: bool,
 }
 
 impl Setup {
@@ -45,6 +47,7 @@ impl Setup {
             compression: Compression::None,
             encryption: None,
             journal_bytes: 0,
+            finds_first: false,
         }
     }
 

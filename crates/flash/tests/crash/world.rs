@@ -2,7 +2,7 @@
 
 use entresol_device::Device;
 use entresol_flash::{
-    Budget, Condition, Durability, Expiry, Key, Operation, Outcome, PutOptions, Session,
+    Budget, Condition, Durability, Expiry, FoundAt, Key, Operation, Outcome, PutOptions, Session,
     SessionOptions, SpaceId, Store, Timestamp,
 };
 use entresol_sim::{Random, SimDevice};
@@ -204,6 +204,8 @@ impl World {
             }
         }
         let now = self.now();
+        let found: Vec<Option<FoundAt>> =
+            puts.iter().map(|(name, ..)| self.find(*name)).collect::<Result<_, _>>()?;
         let (_, session) = self.parts();
         let mut answers: Vec<Option<Result<bool, Stop>>> = vec![None; puts.len()];
         let mut visit = |token: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
@@ -216,7 +218,11 @@ impl World {
         for (token, (name, put, options)) in puts.iter().enumerate() {
             let (key, value) = (key_bytes(*name), value_bytes(*name, *put));
             let key = Key::new(SpaceId(name.0), &key);
-            let operation = Operation::Put { key, value: &value, options: *options };
+            let (value, options) = (&value[..], *options);
+            let operation = match found[token] {
+                None => Operation::Put { key, value, options },
+                Some(found) => Operation::Replace { key, value, options, found },
+            };
             session.submit(token as u64, now, operation, &mut visit);
         }
         let mut ended = session.flush();
@@ -237,6 +243,24 @@ impl World {
             }
         }
         ended.map_err(stop("put"))
+    }
+
+    /// Where the entry is, if the setup looks for it before it is written.
+    fn find(&mut self, name: Name) -> Result<Option<FoundAt>, Stop> {
+        if !self.setup.finds_first {
+            return Ok(None);
+        }
+        let key = key_bytes(name);
+        let get = Operation::Get { key: Key::new(SpaceId(name.0), &key) };
+        let now = self.now();
+        let mut found = None;
+        let mut visit = |outcome: Outcome<'_>| {
+            if let Outcome::Found(entry) = outcome {
+                found = entry.found;
+            }
+        };
+        self.parts().1.run(now, get, &mut visit).map_err(stop("get"))?;
+        Ok(found)
     }
 
     /// Puts one entry without a condition.
@@ -290,11 +314,15 @@ impl World {
         let name = self.name();
         let present = alive(self.model.current(name), self.now_ms).is_some();
         let evicts = self.evicts();
+        let found = self.find(name)?;
         self.model.begin(name, None);
         let key = key_bytes(name);
         let key = Key::new(SpaceId(name.0), &key);
         let mut removed = false;
-        let operation = Operation::Remove { key, condition: Condition::Always };
+        let operation = match found {
+            None => Operation::Remove { key, condition: Condition::Always },
+            Some(found) => Operation::RemoveFound { key, found },
+        };
         let now = self.now();
         let (_, session) = self.parts();
         session
