@@ -4,7 +4,9 @@ use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use entresol_tier::{Entry, OpenMode, SessionOptions, SpaceId, Timestamp};
+use entresol_tier::{
+    Entry, ErrorKind, JournalRecord, OpenMode, SessionOptions, SpaceId, Timestamp,
+};
 use serde_json::{Map, Value, json};
 
 use crate::data::DataArgs;
@@ -89,6 +91,9 @@ fn info(args: &StoreArgs) -> Outcome<()> {
     report.set("spaces", spaces(&engine));
     report.set("superblock_copies", superblock_copies(&engine));
     report.set("segments", statistics.segments);
+    if let Some(journal) = journal(&engine)? {
+        report.set("journal", journal);
+    }
     report.set("segments_free", statistics.segments_free);
     report.set("flash_allocated_bytes", statistics.flash_allocated_bytes);
     report.set("flash_live_bytes", statistics.flash_live_bytes);
@@ -128,10 +133,14 @@ fn verify(args: &StoreArgs) -> Outcome<()> {
         })?;
     }
     bar.finish_and_clear();
+    let journaled = replay(&engine, &mut damage, &mut |_, _| {})?;
     let seconds = began.elapsed().as_secs_f64();
     let mut report = Report::default();
     report.set("store", engine.device.name());
     report.set("entries_verified", entries);
+    if journaled > 0 {
+        report.set("journal_records_verified", journaled);
+    }
     report.set("entries_indexed", expected);
     report.set("bytes", bytes);
     report.set("damaged", damage.sentences().collect::<Vec<_>>());
@@ -175,6 +184,20 @@ fn dump(args: &DumpArgs) -> Outcome<()> {
             other => other?,
         }
     }
+    if args.space.is_none() {
+        let mut written = Ok(());
+        replay(&engine, &mut damage, &mut |lane, record| {
+            if left > 0 && written.is_ok() {
+                left -= 1;
+                let line = match args.store.format() {
+                    Format::Json => journal_json(lane, &record).to_string(),
+                    Format::Table => journal_text(lane, &record),
+                };
+                written = writeln!(output, "{line}").map_err(Failure::not_written);
+            }
+        })?;
+        written?;
+    }
     output.flush().map_err(Failure::not_written)?;
     damage.judge("all others were printed")
 }
@@ -185,6 +208,45 @@ const ENOUGH: &str = "enough entries";
 /// How many of the two copies verify.
 fn superblock_copies(engine: &Engine) -> u64 {
     if engine.tiered.store().superblock_damage().is_some() { 1 } else { 2 }
+}
+
+/// How the journal stands, lane by lane, if there is one.
+fn journal(engine: &Engine) -> Outcome<Option<Value>> {
+    let store = engine.tiered.store();
+    let mut lanes = Vec::new();
+    for lane in 0..store.journal_lanes() {
+        let state = store.journal_state(lane)?;
+        if state.segments > 0 {
+            lanes.push(json!({
+                "lane": lane,
+                "segments": state.segments,
+                "bytes": state.bytes,
+                "watermark": state.watermark.0,
+            }));
+        }
+    }
+    Ok((!lanes.is_empty()).then_some(lanes.into()))
+}
+
+/// Visits the records of all lanes of the journal; how many. Notes where one is damaged.
+fn replay(
+    engine: &Engine,
+    damage: &mut Damage,
+    visit: &mut dyn FnMut(u16, JournalRecord<'_>),
+) -> Outcome<u64> {
+    let store = engine.tiered.store();
+    let mut records = 0;
+    for lane in 0..store.journal_lanes() {
+        let replayed = store.replay_journal(lane, &mut |record| {
+            records += 1;
+            visit(lane, record);
+        });
+        match replayed {
+            Err(error) if error.kind() == ErrorKind::Corrupt => damage.note(error.to_string()),
+            replayed => drop(replayed?),
+        }
+    }
+    Ok(records)
 }
 
 fn spaces(engine: &Engine) -> Value {
@@ -207,6 +269,24 @@ fn json_line(space: SpaceId, entry: &Entry<'_>) -> Value {
         "expires_at_ms": entry.expiry.at.map(|at| at.0),
         "idle_seconds": entry.expiry.idle_seconds.map(std::num::NonZeroU32::get),
     })
+}
+
+fn journal_json(lane: u16, record: &JournalRecord<'_>) -> Value {
+    json!({
+        "journal_lane": lane,
+        "sequence": record.sequence.0,
+        "owner": record.owner,
+        "bytes": record.bytes.len(),
+    })
+}
+
+fn journal_text(lane: u16, record: &JournalRecord<'_>) -> String {
+    format!(
+        "journal {lane}\towner {}\t{} bytes\tsequence {}",
+        record.owner,
+        record.bytes.len(),
+        record.sequence.0
+    )
 }
 
 fn text_line(space: SpaceId, entry: &Entry<'_>) -> String {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use entresol_device::{FileDevice, FileOptions};
-use entresol_flash::{Store, StoreOptions, Timestamp};
+use entresol_flash::{JournalAppend, SessionOptions, Store, StoreOptions, Timestamp};
 use support::{Directory, entresol, json, refused_with};
 
 fn refused(arguments: &[&str], expected: &str) {
@@ -186,6 +186,41 @@ fn damaged_records_are_named_and_all_others_are_verified_dumped_and_exported() {
         serde_json::from_slice(&verified.stdout).expect("the output is JSON");
     assert_eq!(report["entries_verified"], 798);
     assert_eq!(report["damaged"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_journal_beside_the_entries_is_counted_verified_and_dumped() {
+    let directory = Directory::new("journal");
+    let store = directory.path("store");
+    std::fs::create_dir_all(&store).expect("a directory can be made");
+    let path = Path::new(&store).join("entresol.data");
+    let on_file = FileOptions { capacity_bytes: Some(64 << 20), ..FileOptions::default() };
+    let device = FileDevice::open(&path, &on_file).expect("a file can be made");
+    let options = StoreOptions { journal_bytes: 4 << 20, ..StoreOptions::default() };
+    let opened = Store::open(Arc::new(device), options, Timestamp(0)).expect("a store can be made");
+    let mut session = opened.session(SessionOptions::default()).expect("a session opens");
+    for owner in 0..5 {
+        let lane = (owner % 2) as u16;
+        let append = JournalAppend { lane, owner, bytes: b"a record", durability: None };
+        session.submit_journal(owner, Timestamp(0), append, &mut |_, outcome| {
+            outcome.expect("it is appended");
+        });
+        while session.in_flight() > 0 {
+            let waited = session.poll(1, Timestamp(0), &mut |_, outcome| {
+                outcome.expect("it is appended");
+            });
+            waited.expect("the device answers");
+        }
+    }
+    opened.close(Timestamp(0)).expect("the store can be closed");
+    drop((session, opened));
+    let info = json(&entresol(&["store", "info", "--dir", &store, "--json"]));
+    assert_eq!(info["journal"].as_array().map(Vec::len), Some(2), "{info}");
+    let verify = json(&entresol(&["store", "verify", "--dir", &store, "--json"]));
+    assert_eq!(verify["journal_records_verified"], 5);
+    let dump = entresol(&["store", "dump", "--dir", &store]);
+    let printed = String::from_utf8_lossy(&dump.stdout);
+    assert_eq!(printed.matches("\towner ").count(), 5, "{printed}");
 }
 
 /// It said to force it, and has no such option.
