@@ -15,24 +15,12 @@ use entresol_flash::{
     Budget, Condition, Durability, Expiry, Key, Opened, Operation, Outcome, PutOptions, Session,
     SessionOptions, SpaceId, Store, StoreOptions, Timestamp, Version,
 };
+use entresol_random::SplitMix;
 
 const START_MS: u64 = 1_700_000_000_000;
 const SPACES: [u16; 2] = [1, 2];
 const STEPS: u64 = 12_000;
 const KEYS: u64 = 700;
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % limit
-    }
-}
 
 type Name = (u16, u64);
 
@@ -44,7 +32,7 @@ struct Held {
 }
 
 struct World {
-    random: Random,
+    random: SplitMix,
     options: StoreOptions,
     device: Arc<dyn Device>,
     open: Option<(Store, Session)>,
@@ -65,7 +53,7 @@ impl World {
             ..StoreOptions::default()
         };
         let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(3 << 20).unwrap());
-        let random = Random(seed);
+        let random = SplitMix::new(seed);
         let model = BTreeMap::new();
         World { random, options, device, open: None, model, now_ms: START_MS, step: 0 }
     }
@@ -99,11 +87,11 @@ impl World {
 
     fn step(&mut self) {
         self.step += 1;
-        let space = SPACES[usize::from(self.random.below(4) == 0)];
-        let name = (space, self.random.below(KEYS));
+        let space = SPACES[usize::from(self.random.remainder(4) == 0)];
+        let name = (space, self.random.remainder(KEYS));
         let bytes = format!("key {}", name.1).into_bytes();
         let key = Key::new(SpaceId(space), &bytes);
-        match self.random.below(1000) {
+        match self.random.remainder(1000) {
             0..=499 => self.put(name, key),
             500..=619 => {
                 let seen = self.run(Operation::Remove { key, condition: Condition::Always });
@@ -120,7 +108,7 @@ impl World {
                 let now = Timestamp(self.now_ms);
                 self.open.as_ref().unwrap().0.maintain(now, Budget { segments: 2 }).unwrap();
             }
-            985..=989 => self.now_ms += 1000 * self.random.below(20),
+            985..=989 => self.now_ms += 1000 * self.random.remainder(20),
             990..=992 => self.scan(space),
             993 => {
                 self.open.as_ref().unwrap().0.drop_space(SpaceId(space)).unwrap();
@@ -141,17 +129,17 @@ impl World {
     }
 
     fn put(&mut self, name: Name, key: Key<'_>) {
-        let length = 60 + self.random.below(900) as usize;
+        let length = 60 + self.random.remainder(900) as usize;
         let mut value = format!("{name:?} {} ", self.step).into_bytes();
         value.resize(value.len() + length, self.step as u8);
         let held = self.held(name).map(|held| held.version);
-        let condition = match self.random.below(10) {
+        let condition = match self.random.remainder(10) {
             0 => Condition::Absent,
             1 => Condition::Present,
             2 => Condition::Version(held.unwrap_or(Version(1))),
             _ => Condition::Always,
         };
-        let ends_ms = (self.random.below(8) == 0).then(|| self.now_ms + 30_000);
+        let ends_ms = (self.random.remainder(8) == 0).then(|| self.now_ms + 30_000);
         let expiry = Expiry { at: ends_ms.map(Timestamp), idle_seconds: None };
         let options = PutOptions { condition, expiry, ..PutOptions::default() };
         let holds = match condition {
@@ -171,7 +159,7 @@ impl World {
 
     fn touch(&mut self, name: Name, key: Key<'_>, ends_ms: u64) {
         let held = self.held(name).map(|held| held.version);
-        let condition = match self.random.below(4) {
+        let condition = match self.random.remainder(4) {
             0 => Condition::Version(held.unwrap_or(Version(1))),
             1 => Condition::Version(Version(held.map_or(1, |version| version.0 + 1))),
             _ => Condition::Always,

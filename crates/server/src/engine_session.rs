@@ -8,6 +8,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 
+use entresol_random::SplitMix;
 use entresol_tier::{Entry, Error, Key, Operation, Outcome, Session, SpaceId, Timestamp, Visit};
 
 use crate::failure::Failure;
@@ -32,7 +33,7 @@ pub(crate) struct EngineSession {
     pub(crate) worker: usize,
     session: RefCell<Session>,
     now: Cell<Timestamp>,
-    random: Cell<u64>,
+    random: RefCell<SplitMix>,
 }
 
 impl EngineSession {
@@ -45,7 +46,7 @@ impl EngineSession {
             worker,
             session: RefCell::new(session),
             now: Cell::new(Timestamp(0)),
-            random: Cell::new(seed),
+            random: RefCell::new(SplitMix::new(seed)),
         }
     }
 
@@ -64,14 +65,9 @@ impl EngineSession {
         self.session.borrow_mut()
     }
 
-    /// The next number of a sequence that nobody should have to guess: SplitMix64 (Steele, Lea and
-    /// Flood 2014).
+    /// The next number of a stream of its own.
     pub(crate) fn random(&self) -> u64 {
-        let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        self.random.set(state);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.random.borrow_mut().next_u64()
     }
 
     /// Begins `operation`. Before return `visit` is called for it where its outcome is at hand, and

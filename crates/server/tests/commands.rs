@@ -9,7 +9,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use support::{Client, Random, TestServer, encode, store};
+use entresol_random::SplitMix;
+use support::{Client, TestServer, encode, store};
 
 #[test]
 fn replies_keep_the_order_of_pipelined_commands_while_reads_wait_for_flash() {
@@ -21,10 +22,10 @@ fn replies_keep_the_order_of_pipelined_commands_while_reads_wait_for_flash() {
     }
     (0..2000).for_each(|_| assert_eq!(client.reply(), b"+OK\r\n"));
     for seed in 0..20 {
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         let mut expected = Vec::new();
         for round in 0..100 {
-            let key = random.below(2000);
+            let key = random.index(2000);
             client.send(&["GET", &format!("k{key}")]);
             client.send(&["PING", &format!("{round}")]);
             client.send(&["STRLEN", &format!("k{key}")]);
@@ -294,11 +295,11 @@ fn commands_in_any_chunks_get_the_same_replies() {
         bytes.extend(encode(&["GET", "k"]));
     }
     for seed in 0..10 {
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         let mut client = server.client();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let (piece, tail) = rest.split_at((1 + random.below(40)).min(rest.len()));
+            let (piece, tail) = rest.split_at((1 + random.index(40)).min(rest.len()));
             client.send_raw(piece);
             rest = tail;
         }

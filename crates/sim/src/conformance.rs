@@ -11,8 +11,7 @@ use entresol_device::{
     Completion, Device, Error, ErrorKind, Geometry, IoBuffer, Queue, QueueOptions, Result,
     WriteBuffer, WriteMode, WriteRequest, wait_readable,
 };
-
-use crate::random::Random;
+use entresol_random::SplitMix;
 
 /// Smallest capacity of a device to be checked, bytes.
 pub const CAPACITY_BYTES_MIN: u64 = 8 << 20;
@@ -71,7 +70,7 @@ fn a_queue_of_one_thread_fails_in_no_other(device: &dyn Device) {
 
 /// Whoever submits and waits for the descriptor alone gets everything, whatever was reaped before.
 fn a_descriptor_tells_of_all_that_was_submitted(queue: &mut dyn Queue) {
-    let mut random = Random::new(11);
+    let mut random = SplitMix::new(11);
     let Some(descriptor) = queue.poll_fd() else { return };
     let buffer = write_buffer(256 << 10);
     let mut completions = Vec::new();
@@ -109,7 +108,7 @@ fn a_doorbell_hands_over_what_was_gathered(device: &dyn Device) {
     let (Some(bell), Some(descriptor)) = (queue.doorbell(), queue.poll_fd()) else { return };
     let size = 256 << 10;
     let mut pattern = vec![0; size];
-    Random::new(5).fill(&mut pattern);
+    SplitMix::new(5).fill(&mut pattern);
     write_at(device, 0, &pattern);
     let mut completions = Vec::new();
     for token in 0..REQUESTS {
@@ -149,7 +148,7 @@ fn geometry_is_sound(device: &dyn Device) {
 
 fn blocking_transfers_agree_with_a_model(device: &dyn Device) {
     for seed in SEEDS {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let sector = u64::from(device.geometry().sector_bytes);
         let size = 1 << 20;
         let base = random.below((device.geometry().capacity_bytes - size) / sector) * sector;
@@ -231,7 +230,7 @@ enum Expected {
 /// Requests in flight at the same time touch disjoint ranges, as the seam asks of its callers.
 fn queues_agree_with_a_model(device: &dyn Device) {
     for seed in SEEDS {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let geometry = device.geometry();
         let sector = u64::from(geometry.sector_bytes);
         let size = 2_u64 << 20;
@@ -280,7 +279,7 @@ fn queues_agree_with_a_model(device: &dyn Device) {
 
 fn gather(
     queue: &mut dyn Queue,
-    random: &mut Random,
+    random: &mut SplitMix,
     (token, offset): (u64, u64),
     model: &mut [u8],
     at: usize,
@@ -355,7 +354,7 @@ fn a_queue_past_its_depth_is_busy(device: &dyn Device) {
 
 fn buffers_outlive_their_queue(device: &dyn Device) {
     let mut bytes = vec![0; 4096];
-    Random::new(7).fill(&mut bytes);
+    SplitMix::new(7).fill(&mut bytes);
     write_at(device, 0, &bytes);
     let mut completions = Vec::new();
     let mut queue = queue_of(device, 2, 4096);
@@ -375,7 +374,7 @@ fn buffers_outlive_their_queue(device: &dyn Device) {
 
 fn dropping_a_queue_completes_its_writes(device: &dyn Device) {
     let mut buffer = write_buffer(64 << 10);
-    Random::new(8).fill(buffer.bytes_mut());
+    SplitMix::new(8).fill(buffer.bytes_mut());
     let expected = buffer.bytes().to_vec();
     let mut queue = queue_of(device, 16, 0);
     for token in 0..16 {
@@ -395,7 +394,7 @@ fn dropping_a_queue_completes_its_writes(device: &dyn Device) {
 fn large_requests_are_transferred_whole(device: &dyn Device) {
     let length = 5 << 20;
     let mut buffer = write_buffer(length);
-    Random::new(9).fill(buffer.bytes_mut());
+    SplitMix::new(9).fill(buffer.bytes_mut());
     let sector = u64::from(device.geometry().sector_bytes);
     let mut queue = queue_of(device, 2, 4096);
     let mut completions = Vec::new();
@@ -497,7 +496,7 @@ fn write_buffer(length: usize) -> WriteBuffer {
 }
 
 /// A range within `size` of at most `sectors_max` sectors: position and length in bytes.
-fn range_of(random: &mut Random, size: u64, sector: u64, sectors_max: u64) -> (usize, usize) {
+fn range_of(random: &mut SplitMix, size: u64, sector: u64, sectors_max: u64) -> (usize, usize) {
     let length = (1 + random.below(sectors_max)) * sector;
     let at = random.below((size - length) / sector + 1) * sector;
     (at as usize, length as usize)

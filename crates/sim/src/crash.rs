@@ -4,8 +4,9 @@
 //! unit that was being written when power failed may hold garbage, and so may everything else in
 //! that unit.
 
+use entresol_random::SplitMix;
+
 use crate::image::Image;
-use crate::random::Random;
 
 /// One of the things that may have happened to the writes that no sync covered. Numbers are
 /// positions in the list of those writes.
@@ -91,7 +92,7 @@ pub(crate) fn apply(
     granularity: Granularity,
 ) {
     let seed = if let CrashChoice::Random(seed) = choice { seed } else { 0 };
-    let mut random = Random::new(seed);
+    let mut random = SplitMix::new(seed);
     for (position, write) in writes.iter().enumerate() {
         let count = write.live.len();
         let fates = match choice {
@@ -119,7 +120,7 @@ fn apply_one(image: &mut Image, write: &Unsynced<'_>, fates: &[Fate], granularit
         if write.live[index] && *fate == Fate::Garbage {
             let offset = (write.offset + (index * sector) as u64) / unit * unit;
             let mut garbage = vec![0; unit.min(image.capacity_bytes() - offset) as usize];
-            Random::new(offset ^ index as u64).fill(&mut garbage);
+            SplitMix::new(offset ^ index as u64).fill(&mut garbage);
             image.write(offset, &garbage);
         }
     }
@@ -138,7 +139,7 @@ fn torn(count: usize, tear: Tear) -> Vec<Fate> {
     (0..count).map(fate).collect()
 }
 
-fn drawn(count: usize, random: &mut Random) -> Vec<Fate> {
+fn drawn(count: usize, random: &mut SplitMix) -> Vec<Fate> {
     match random.below(4) {
         0 => vec![Fate::Kept; count],
         1 => vec![Fate::Dropped; count],

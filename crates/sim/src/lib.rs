@@ -10,11 +10,10 @@ mod device;
 mod fault;
 mod image;
 mod medium;
-mod random;
 
 pub use clock::Clock;
 pub use crash::{CrashChoice, Tear};
 pub use device::{Ordering, SimDevice, SimOptions};
+pub use entresol_random::SplitMix as Random;
 pub use fault::{Call, Persistence, Stall};
 pub use image::Image;
-pub use random::Random;

@@ -12,16 +12,16 @@
 use std::sync::Arc;
 
 use entresol_device::{Error, ErrorKind, Geometry, Result};
+use entresol_random::SplitMix;
 
 use crate::crash::{self, CrashChoice, Granularity, Unsynced};
 use crate::fault::{Call, Faults};
 use crate::image::Image;
-use crate::random::Random;
 
 #[derive(Debug)]
 pub(crate) struct Medium {
     pub(crate) geometry: Geometry,
-    pub(crate) random: Random,
+    pub(crate) random: SplitMix,
     pub(crate) faults: Faults,
     visible: Image,
     durable: Image,
@@ -62,7 +62,7 @@ impl Medium {
     pub(crate) fn new(image: Image, geometry: Geometry, seed: u64) -> Medium {
         Medium {
             geometry,
-            random: Random::new(seed),
+            random: SplitMix::new(seed),
             faults: Faults::none(),
             visible: image.clone(),
             durable: image,
@@ -178,7 +178,7 @@ impl Medium {
         }
         let mut garbage = vec![0; length as usize];
         if self.random.one_in(2) {
-            Random::new(offset).fill(&mut garbage);
+            SplitMix::new(offset).fill(&mut garbage);
         }
         let id = self.issue_unlogged(offset, garbage.into());
         self.visible.write(offset, &self.unsynced[self.position(id)].bytes.clone());

@@ -3,14 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-mod random;
-
+use entresol_random::SplitMix;
 use entresol_wire::nbd::{
     Agreement, Availability, BlockSizes, ClientGoal, ClientHandshake, ClientOptions, ClientStep,
     Error, ErrorKind, Export, ExportFlags, ListedExport, Offer, Refusal, ReplyStyle, Security,
     ServerHandshake, ServerStep, TlsRule, TlsWish,
 };
-use random::Random;
 
 const CONTEXTS: [&str; 2] = ["base:allocation", "x-entresol:residency"];
 
@@ -36,14 +34,14 @@ enum End {
 }
 
 /// Lets both sides talk; bytes travel in pieces of at most `piece`.
-fn talk(options: ClientOptions, offer: Offer<'_>, random: &mut Random) -> Result<End, Error> {
+fn talk(options: ClientOptions, offer: Offer<'_>, random: &mut SplitMix) -> Result<End, Error> {
     let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
     let mut server = ServerHandshake::begin(&mut to_client);
     let mut client = ClientHandshake::new(options);
     let (mut seen_by_client, mut seen_by_server) = (Vec::new(), Vec::new());
     let mut server_agreed = None;
     for _ in 0..100_000 {
-        let piece = to_client.len().min(1 + random.below(40));
+        let piece = to_client.len().min(1 + random.index(40));
         seen_by_client.extend(to_client.drain(..piece));
         match client.step(&seen_by_client, &mut to_server)? {
             ClientStep::Incomplete { needed } => assert!(needed > seen_by_client.len()),
@@ -60,7 +58,7 @@ fn talk(options: ClientOptions, offer: Offer<'_>, random: &mut Random) -> Result
             }
             ClientStep::Listed { exports, .. } => return Ok(End::Listed(exports)),
         }
-        let piece = to_server.len().min(1 + random.below(40));
+        let piece = to_server.len().min(1 + random.index(40));
         seen_by_server.extend(to_server.drain(..piece));
         match server.step(&seen_by_server, offer, &mut to_client)? {
             ServerStep::Incomplete { needed } => assert!(needed > seen_by_server.len()),
@@ -87,14 +85,14 @@ fn both_sides_agree_on_the_same_whatever_is_wished_for() {
     let exports = [export("a"), export("bb")];
     for seed in 0..3000 {
         println!("seed {seed}");
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         let style =
-            [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended][random.below(3)];
-        let name = ["a", "bb"][random.below(2)];
+            [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended][random.index(3)];
+        let name = ["a", "bb"][random.index(2)];
         let contexts: &[&str] =
-            [&["x-entresol:residency", "qemu:other"][..], &CONTEXTS, &[]][random.below(3)];
-        let tls = [TlsWish::Never, TlsWish::IfOffered, TlsWish::Required][random.below(3)];
-        let rule = [TlsRule::Off, TlsRule::Offered, TlsRule::Required][random.below(3)];
+            [&["x-entresol:residency", "qemu:other"][..], &CONTEXTS, &[]][random.index(3)];
+        let tls = [TlsWish::Never, TlsWish::IfOffered, TlsWish::Required][random.index(3)];
+        let rule = [TlsRule::Off, TlsRule::Offered, TlsRule::Required][random.index(3)];
         let result = talk(wishes(name, style, contexts, tls), offer(&exports, rule), &mut random);
         match (tls, rule) {
             (TlsWish::Required, TlsRule::Off) => {
@@ -126,7 +124,7 @@ fn both_sides_agree_on_the_same_whatever_is_wished_for() {
 
 #[test]
 fn the_only_export_is_the_default_and_several_are_named_to_who_asks_for_one() {
-    let random = &mut Random(1);
+    let random = &mut SplitMix::new(1);
     let alone = [export("only")];
     let options = wishes("", ReplyStyle::Structured, &CONTEXTS, TlsWish::Never);
     let end = talk(options.clone(), offer(&alone, TlsRule::Off), random).unwrap();
@@ -143,7 +141,7 @@ fn the_only_export_is_the_default_and_several_are_named_to_who_asks_for_one() {
 fn a_list_names_and_describes_all_exports() {
     let exports = [export("first"), export("second")];
     let options = ClientOptions { goal: ClientGoal::List, ..ClientOptions::export("") };
-    let end = talk(options, offer(&exports, TlsRule::Off), &mut Random(2)).unwrap();
+    let end = talk(options, offer(&exports, TlsRule::Off), &mut SplitMix::new(2)).unwrap();
     let entry =
         |name: &str| ListedExport { name: name.to_owned(), description: format!("about {name}") };
     assert_eq!(end, End::Listed(vec![entry("first"), entry("second")]));
@@ -154,7 +152,7 @@ fn a_server_about_to_stop_says_so() {
     let exports = [export("a")];
     let stopping = Offer { availability: Availability::Stopping, ..offer(&exports, TlsRule::Off) };
     let options = ClientOptions::export("a");
-    let error = talk(options, stopping, &mut Random(3)).unwrap_err();
+    let error = talk(options, stopping, &mut SplitMix::new(3)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused(Refusal::Shutdown));
 }
 

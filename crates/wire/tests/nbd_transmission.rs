@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-mod random;
-
+use entresol_random::SplitMix;
 use entresol_wire::nbd::{
     Chunk, Command, CommandFlags, ErrorCode, ErrorKind, ReadAssembly, ReplyEncoder, ReplyHeader,
     ReplyStyle, ReplyTo, Request, StatusExtent, StatusFilter,
 };
-use random::Random;
 
 const STYLES: [ReplyStyle; 3] = [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended];
 const PAYLOAD_MAX: u32 = 32 << 20;
@@ -24,15 +22,16 @@ fn next(bytes: &[u8], style: ReplyStyle) -> (ReplyHeader, usize) {
 fn requests_are_read_back_as_they_were_written() {
     for seed in 0..2000 {
         println!("seed {seed}");
-        let random = &mut Random(seed);
-        let style = STYLES[random.below(3)];
-        let command = Command::ALL[random.below(8)];
+        let random = &mut SplitMix::new(seed);
+        let style = STYLES[random.index(3)];
+        let command = Command::ALL[random.index(8)];
         let length = match style {
-            ReplyStyle::Extended => random.next(),
-            _ => random.next() >> 32,
+            ReplyStyle::Extended => random.next_u64(),
+            _ => random.next_u64() >> 32,
         };
-        let flags = CommandFlags(random.next() as u16);
-        let request = Request::new(command, random.next(), random.next(), length).with_flags(flags);
+        let flags = CommandFlags(random.next_u64() as u16);
+        let request =
+            Request::new(command, random.next_u64(), random.next_u64(), length).with_flags(flags);
         let mut bytes = Vec::new();
         request.encode(style, &mut bytes).unwrap();
         assert_eq!(bytes.len(), Request::head_bytes(style));
@@ -142,13 +141,13 @@ fn extents_are_read_back_and_cut_where_compact_ones_cannot_follow() {
 fn a_read_is_put_together_from_chunks_in_any_order() {
     for seed in 0..500 {
         println!("seed {seed}");
-        let random = &mut Random(seed);
-        let length = 1 + random.below(300);
-        let expected: Vec<u8> = (0..length).map(|_| random.below(3) as u8).collect();
+        let random = &mut SplitMix::new(seed);
+        let length = 1 + random.index(300);
+        let expected: Vec<u8> = (0..length).map(|_| random.index(3) as u8).collect();
         let (mut pieces, mut at) = (Vec::new(), 0);
         while at < length {
-            let size = (1 + random.below(60)).min(length - at);
-            pieces.insert(random.below(pieces.len() + 1), (at, size));
+            let size = (1 + random.index(60)).min(length - at);
+            pieces.insert(random.index(pieces.len() + 1), (at, size));
             at += size;
         }
         let mut assembly = ReadAssembly::new(1000, length as u32);

@@ -2,10 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
 
-mod random;
-
+use entresol_random::SplitMix;
 use entresol_wire::nbd::{Transport, Uri};
-use random::Random;
 
 fn tcp(text: &str) -> (String, u16, String) {
     let uri = Uri::parse(text).unwrap();
@@ -81,28 +79,28 @@ fn what_is_no_uri_of_nbd_is_refused_with_the_part_that_is_wrong() {
 fn a_uri_is_read_back_as_it_was_written() {
     for seed in 0..2000 {
         println!("seed {seed}");
-        let random = &mut Random(seed);
+        let random = &mut SplitMix::new(seed);
         let mut text = |longest: usize, least: usize| -> String {
             const SIGNS: [char; 14] =
                 ['a', 'Z', '9', '-', '/', ' ', '%', '?', '&', '#', '@', ':', 'ä', '='];
-            let length = least + random.below(longest);
-            (0..length).map(|_| SIGNS[random.below(SIGNS.len())]).collect()
+            let length = least + random.index(longest);
+            (0..length).map(|_| SIGNS[random.index(SIGNS.len())]).collect()
         };
         let (export, path, host) = (text(9, 0), text(9, 1), text(5, 1));
         let (user, hostname) = (text(4, 1), text(4, 0));
-        let unix = random.below(2) == 0;
-        let port = if random.below(2) == 0 { 10809 } else { random.next() as u16 };
+        let unix = random.index(2) == 0;
+        let port = if random.index(2) == 0 { 10809 } else { random.next_u64() as u16 };
         let uri = Uri {
             transport: match unix {
                 true => Transport::Unix { path },
                 false => Transport::Tcp { host, port },
             },
             export,
-            encrypted: random.below(2) == 0,
-            user: (!unix && random.below(2) == 0).then_some(user),
-            tls_type: (random.below(2) == 0).then(|| "x509".to_owned()),
-            tls_hostname: (random.below(2) == 0).then_some(hostname),
-            tls_verify_peer: [None, Some(true), Some(false)][random.below(3)],
+            encrypted: random.index(2) == 0,
+            user: (!unix && random.index(2) == 0).then_some(user),
+            tls_type: (random.index(2) == 0).then(|| "x509".to_owned()),
+            tls_hostname: (random.index(2) == 0).then_some(hostname),
+            tls_verify_peer: [None, Some(true), Some(false)][random.index(3)],
             tls_certificates: None,
             tls_psk_file: None,
         };

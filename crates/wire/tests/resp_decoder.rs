@@ -1,10 +1,8 @@
 //! Properties of the RESP decoder: chunking changes nothing, and no bytes make it panic or exceed
 //! its limits.
 
-mod random;
-
+use entresol_random::SplitMix;
 use entresol_wire::resp::{Decoded, Decoder, Limits, ProtocolError};
-use random::Random;
 
 type Commands = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
@@ -54,7 +52,7 @@ fn encode(command: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Bytes that look like RESP often enough to reach every state.
-fn plausible_bytes(random: &mut Random, length: usize) -> Vec<u8> {
+fn plausible_bytes(random: &mut SplitMix, length: usize) -> Vec<u8> {
     let pieces: [&[u8]; 20] = [
         b"*",
         b"$",
@@ -79,10 +77,10 @@ fn plausible_bytes(random: &mut Random, length: usize) -> Vec<u8> {
     ];
     let mut bytes = Vec::new();
     while bytes.len() < length {
-        if random.below(10) == 0 {
-            bytes.push(random.next() as u8);
+        if random.index(10) == 0 {
+            bytes.push(random.next_u64() as u8);
         } else {
-            bytes.extend_from_slice(pieces[random.below(pieces.len())]);
+            bytes.extend_from_slice(pieces[random.index(pieces.len())]);
         }
     }
     bytes
@@ -91,20 +89,20 @@ fn plausible_bytes(random: &mut Random, length: usize) -> Vec<u8> {
 #[test]
 fn encoded_commands_decode_to_themselves_whatever_the_chunking() {
     for seed in 0..200 {
-        let mut random = Random(seed);
-        let commands: Vec<Vec<Vec<u8>>> = (0..1 + random.below(8))
+        let mut random = SplitMix::new(seed);
+        let commands: Vec<Vec<Vec<u8>>> = (0..1 + random.index(8))
             .map(|_| {
-                (0..1 + random.below(6))
+                (0..1 + random.index(6))
                     .map(|_| {
-                        let length = random.below(40);
-                        (0..length).map(|_| random.next() as u8).collect()
+                        let length = random.index(40);
+                        (0..length).map(|_| random.next_u64() as u8).collect()
                     })
                     .collect()
             })
             .collect();
         let stream: Vec<u8> = commands.iter().flat_map(|command| encode(command)).collect();
         assert_eq!(decode_whole(&stream), (commands.clone(), None), "seed {seed}");
-        let chunked = decode_chunked(&stream, || 1 + random.below(7));
+        let chunked = decode_chunked(&stream, || 1 + random.index(7));
         assert_eq!(chunked, (commands, None), "seed {seed}");
     }
 }
@@ -112,12 +110,12 @@ fn encoded_commands_decode_to_themselves_whatever_the_chunking() {
 #[test]
 fn any_bytes_give_the_same_commands_and_error_whatever_the_chunking() {
     for seed in 0..3000 {
-        let mut random = Random(seed);
-        let length = 1 + random.below(300);
+        let mut random = SplitMix::new(seed);
+        let length = 1 + random.index(300);
         let stream = plausible_bytes(&mut random, length);
         let whole = decode_whole(&stream);
         assert_eq!(decode_chunked(&stream, || 1), whole, "seed {seed}, byte by byte");
-        let chunked = decode_chunked(&stream, || 1 + random.below(50));
+        let chunked = decode_chunked(&stream, || 1 + random.index(50));
         assert_eq!(chunked, whole, "seed {seed}, random pieces");
     }
 }
@@ -125,9 +123,9 @@ fn any_bytes_give_the_same_commands_and_error_whatever_the_chunking() {
 #[test]
 fn random_bytes_never_panic() {
     for seed in 0..3000 {
-        let mut random = Random(seed ^ 0xABCD);
-        let stream: Vec<u8> = (0..random.below(500)).map(|_| random.next() as u8).collect();
-        decode_chunked(&stream, || 1 + random.below(64));
+        let mut random = SplitMix::new(seed ^ 0xABCD);
+        let stream: Vec<u8> = (0..random.index(500)).map(|_| random.next_u64() as u8).collect();
+        decode_chunked(&stream, || 1 + random.index(64));
     }
 }
 

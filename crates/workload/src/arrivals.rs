@@ -3,7 +3,7 @@
 //! In an open workload the schedule is fixed before the run: a store that stalls does not slow the
 //! arrivals. So latency from the due time includes the wait that a caller would have had.
 
-use crate::random::Random;
+use entresol_random::Random;
 
 /// How operations arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]

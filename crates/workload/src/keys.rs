@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::random::{Random, mix64};
+use entresol_random::{Random, mix64};
 
 /// How often each key is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,16 +9,15 @@ mod keys;
 mod mix;
 pub mod oltp;
 mod plan;
-mod random;
 mod sizes;
 mod summary;
 mod values;
 
 pub use arrivals::{Arrivals, Schedule};
+pub use entresol_random::{Random, mix64};
 pub use keys::{Distribution, KeyChooser, Permutation, key_bytes, key_id};
 pub use mix::{Action, Mix, YCSB};
 pub use plan::{BIGMEMORY, BigMemory, Extrapolation, Grid, Slopes};
-pub use random::{Random, mix64};
 pub use sizes::Sizes;
 pub use summary::{Recorder, Summary};
 pub use values::{Values, VerifyError};

@@ -1,7 +1,8 @@
 //! Which operation comes next: mixes as data.
 
+use entresol_random::Random;
+
 use crate::keys::Distribution;
-use crate::random::Random;
 
 /// What to do to the chosen key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

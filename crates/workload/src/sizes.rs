@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::random::Random;
+use entresol_random::Random;
 
 /// Sizes of values, bytes.
 #[derive(Debug, Clone, PartialEq)]

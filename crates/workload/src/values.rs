@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::random::{Random, mix64};
+use entresol_random::{Random, mix64};
 
 const TABLE_BYTES: usize = 256 << 10;
 const HEAD_BYTES: usize = 16;

@@ -9,10 +9,11 @@
 mod ledger;
 mod life;
 mod load;
-mod random;
 mod service;
 
 use std::path::PathBuf;
+
+use entresol_random::SplitMix;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
@@ -140,6 +141,12 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     let messages = build.with_argument("--message-format=json").read()?;
     let executable = messages.lines().filter_map(crate::seeded::executable_in).next_back();
     executable.map(PathBuf::from).ok_or_else(|| "cargo built no program `entresol`".to_string())
+}
+
+/// The numbers of `seed` for one purpose.
+fn stream(seed: u64, purpose: u64) -> SplitMix {
+    let mut mixed = SplitMix::new(seed ^ purpose.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+    SplitMix::new(mixed.next_u64())
 }
 
 #[cfg(test)]

@@ -2,31 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use entresol_random::{SplitMix, mix64};
+
 use super::*;
 use crate::error::ErrorKind;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 0x5eed];
 const MAX: u64 = 1 << 20;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
-fn mix(number: u64) -> u64 {
-    let z = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 fn place(address: u64) -> Place {
     Place { address, size: SizeCode::covering(address % 5000 + 1) }
@@ -93,19 +75,20 @@ impl Model {
         place(self.next_address)
     }
 
-    fn pick(&self, random: &mut Random) -> Option<usize> {
-        (!self.keys.is_empty()).then(|| random.below(self.keys.len() as u64) as usize)
+    fn pick(&self, random: &mut SplitMix) -> Option<usize> {
+        (!self.keys.is_empty()).then(|| random.remainder(self.keys.len() as u64) as usize)
     }
 }
 
-fn hash_of(random: &mut Random, spread: u64) -> u64 {
-    mix(random.below(spread) + 77)
+fn hash_of(random: &mut SplitMix, spread: u64) -> u64 {
+    mix64(random.remainder(spread) + 77)
 }
 
-fn step(index: &mut Index, model: &mut Model, mix: &Mix, random: &mut Random) {
-    let put = model.keys.len() < mix.entries_max && random.below(10) >= mix.removes_in_10;
+fn step(index: &mut Index, model: &mut Model, mix: &Mix, random: &mut SplitMix) {
+    let put = model.keys.len() < mix.entries_max && random.remainder(10) >= mix.removes_in_10;
     if put {
-        let (hash, place, note) = (hash_of(random, mix.hash_spread), model.fresh(), random.next());
+        let (hash, place, note) =
+            (hash_of(random, mix.hash_spread), model.fresh(), random.next_u64());
         index.insert_noted(hash, place, note);
         model.entries.insert((hash, place.address), (place.size, false, note));
         model.keys.push((hash, place.address));
@@ -113,7 +96,7 @@ fn step(index: &mut Index, model: &mut Model, mix: &Mix, random: &mut Random) {
     }
     let Some(i) = model.pick(random) else { return };
     let (hash, address) = model.keys[i];
-    match random.below(4) {
+    match random.remainder(4) {
         0 => {
             let place = model.fresh();
             assert!(index.replace(hash, address, place));
@@ -167,7 +150,7 @@ fn compare(index: &Index, model: &Model) {
 }
 
 fn run(mix: &Mix, seed: u64) -> u64 {
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     let mut index = index(mix.address_bits);
     let mut model = Model::default();
     index.begin_notes().unwrap();
@@ -232,15 +215,15 @@ fn crowded_hashes_spill_and_agree_with_the_model() {
 #[test]
 fn more_growth_than_hash_bits_loses_no_entry() {
     // A larger limit after a restart lets a table grow further than its start was chosen for.
-    let mut random = Random(9);
+    let mut random = SplitMix::new(9);
     let mut small = Index::new(36, 64).unwrap();
-    let early: Vec<(u64, u64)> = (0..400).map(|i| (random.next(), i)).collect();
+    let early: Vec<(u64, u64)> = (0..400).map(|i| (random.next_u64(), i)).collect();
     early.iter().for_each(|(hash, address)| small.insert(*hash, place(*address)));
     let layout = small.settle();
     let words = small.words().to_vec();
     let mut index = Index::restore(layout, bounds(1 << 19), &[], &mut filled_from(&words)).unwrap();
     for i in 0..1_200_000 {
-        index.insert(random.next(), place(1000 + i));
+        index.insert(random.next_u64(), place(1000 + i));
     }
     assert!(index.spilled_len() > 100, "old entries ran out of hash bits");
     verify(&index);
@@ -256,11 +239,11 @@ fn more_growth_than_hash_bits_loses_no_entry() {
 #[test]
 fn memory_per_entry_stays_within_10_2_bytes_at_every_moment_of_growth() {
     let mut index = index(33);
-    let mut random = Random(4);
+    let mut random = SplitMix::new(4);
     let (mut worst, mut load_min, mut load_max) = (0.0f64, 1.0f64, 0.0f64);
     let mut check_at = 100_000.0;
     for i in 0..2_000_000u64 {
-        index.insert(random.next(), place(i));
+        index.insert(random.next_u64(), place(i));
         if i as f64 >= check_at {
             check_at *= 1.001;
             worst = worst.max(index.bytes() as f64 / index.len() as f64);
@@ -278,15 +261,15 @@ fn absent_hashes_match_rarely_even_after_a_dozen_doublings() {
     // 2^30 units of 32 bytes: 32 GiB a shard.
     let mut index = Index::new(30, MAX).unwrap();
     assert_eq!(index.current.buckets(), 64);
-    let mut random = Random(5);
+    let mut random = SplitMix::new(5);
     for i in 0..2_000_000u64 {
-        index.insert(random.next(), place(i));
+        index.insert(random.next_u64(), place(i));
     }
     let mut found = Candidates::default();
     let lookups = 1_000_000;
     let mut false_matches = 0;
     for _ in 0..lookups {
-        index.candidates(random.next(), &mut found);
+        index.candidates(random.next_u64(), &mut found);
         false_matches += found.len();
     }
     let rate = false_matches as f64 / f64::from(lookups);
@@ -296,9 +279,9 @@ fn absent_hashes_match_rarely_even_after_a_dozen_doublings() {
 #[test]
 fn a_scan_visits_what_stays_while_the_table_grows_and_changes() {
     for seed in SEEDS {
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         let mut index = index(32);
-        let stay: Vec<(u64, u64)> = (0..20_000).map(|i| (random.next(), i)).collect();
+        let stay: Vec<(u64, u64)> = (0..20_000).map(|i| (random.next_u64(), i)).collect();
         stay.iter().for_each(|(hash, address)| index.insert(*hash, place(*address)));
         let mut others = Vec::new();
         let mut seen = HashSet::new();
@@ -311,13 +294,13 @@ fn a_scan_visits_what_stays_while_the_table_grows_and_changes() {
             if cursor == 0 {
                 break;
             }
-            for _ in 0..random.below(150) {
+            for _ in 0..random.remainder(150) {
                 address += 1;
-                others.push((random.next(), address));
+                others.push((random.next_u64(), address));
                 index.insert(others[others.len() - 1].0, place(address));
-                if random.below(3) == 0 {
+                if random.remainder(3) == 0 {
                     let (hash, address) =
-                        others.swap_remove(random.below(others.len() as u64) as usize);
+                        others.swap_remove(random.remainder(others.len() as u64) as usize);
                     assert!(index.remove(hash, address));
                 }
             }
@@ -330,7 +313,7 @@ fn a_scan_visits_what_stays_while_the_table_grows_and_changes() {
 #[test]
 fn retain_keeps_exactly_what_is_wanted() {
     for (seed, spread) in [(1, u64::MAX), (2, 40), (3, 3000)] {
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         let mut index = index(28);
         let all: Vec<(u64, u64)> = (0..5_003).map(|i| (hash_of(&mut random, spread), i)).collect();
         all.iter().for_each(|(hash, address)| index.insert(*hash, place(*address)));
@@ -365,7 +348,7 @@ fn bounds(buckets_max: u64) -> Bounds {
 #[test]
 fn a_checkpoint_restores_the_same_index() {
     for (seed, spread) in [(1, u64::MAX), (2, 50)] {
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         let mut index = index(30);
         let all: Vec<(u64, u64)> = (0..30_000).map(|i| (hash_of(&mut random, spread), i)).collect();
         all.iter().for_each(|(hash, address)| index.insert(*hash, place(*address)));
@@ -378,7 +361,7 @@ fn a_checkpoint_restores_the_same_index() {
         let mut restored = load(&words, layout).unwrap();
         verify(&restored);
         assert!(all.iter().all(|(hash, address)| restored.contains(*hash, *address)));
-        (0..9_000).for_each(|i| restored.insert(random.next(), place(40_000 + i)));
+        (0..9_000).for_each(|i| restored.insert(random.next_u64(), place(40_000 + i)));
         verify(&restored);
         assert!(all.iter().all(|(hash, address)| restored.contains(*hash, *address)));
 
@@ -392,10 +375,10 @@ fn a_checkpoint_restores_the_same_index() {
         assert_eq!(load(&words, absurd).unwrap_err().kind(), ErrorKind::Corrupt);
         for _ in 0..200 {
             let mut words = words.clone();
-            let at = random.below(words.len() as u64) as usize;
-            words[at] = random.next();
+            let at = random.remainder(words.len() as u64) as usize;
+            words[at] = random.next_u64();
             if let Ok(mut index) = load(&words, layout) {
-                (0..100).for_each(|i| index.insert(random.next(), place(i)));
+                (0..100).for_each(|i| index.insert(random.next_u64(), place(i)));
                 index.retain(&mut |place| place.address % 2 == 0);
             }
         }
@@ -404,9 +387,9 @@ fn a_checkpoint_restores_the_same_index() {
 
 #[test]
 fn a_table_at_its_limit_stays_exact() {
-    let mut random = Random(6);
+    let mut random = SplitMix::new(6);
     let mut index = Index::new(30, 200).unwrap();
-    let all: Vec<(u64, u64)> = (0..4_000).map(|i| (random.next(), i)).collect();
+    let all: Vec<(u64, u64)> = (0..4_000).map(|i| (random.next_u64(), i)).collect();
     all.iter().for_each(|(hash, address)| index.insert(*hash, place(*address)));
     assert!(index.len() > index.entries_max() && index.spilled_len() > 2_000);
     verify(&index);
@@ -420,8 +403,8 @@ fn a_table_at_its_limit_stays_exact() {
 #[test]
 fn room_for_what_is_expected_is_there_from_the_start() {
     let mut index = Index::with_expected(30, MAX, 100_000).unwrap();
-    let (bytes, mut random) = (index.bytes(), Random(8));
-    (0..100_000).for_each(|i| index.insert(random.next(), place(i)));
+    let (bytes, mut random) = (index.bytes(), SplitMix::new(8));
+    (0..100_000).for_each(|i| index.insert(random.next_u64(), place(i)));
     assert_eq!(index.bytes(), bytes);
     verify(&index);
 }
@@ -429,11 +412,11 @@ fn room_for_what_is_expected_is_there_from_the_start() {
 #[test]
 fn an_index_filled_in_order_is_as_good_as_one_filled_at_random() {
     for seed in SEEDS {
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         // Evenly spread, at the highest load; then crowded, so that entries spill.
         for (count, room, shift) in [(50_000, 50_000, 0), (3_000, 100, 0), (5_000, 9_000, 54)] {
             let mut hashes: Vec<u64> =
-                (0..count).map(|i| random.next() >> shift << (i % 2 * shift)).collect();
+                (0..count).map(|i| random.next_u64() >> shift << (i % 2 * shift)).collect();
             hashes.sort_unstable();
             let mut index = Index::with_expected(30, 1 << 13, room).unwrap();
             let mut end = 0;
@@ -450,7 +433,7 @@ fn an_index_filled_in_order_is_as_good_as_one_filled_at_random() {
             }
             for (hash, wanted) in entries.iter().take(500) {
                 assert!(index.remove(*hash, wanted.address), "seed {seed}");
-                index.insert(random.next(), *wanted);
+                index.insert(random.next_u64(), *wanted);
             }
             index.finish_growth();
             verify(&index);

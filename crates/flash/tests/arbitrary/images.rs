@@ -9,25 +9,13 @@ use entresol_flash::{
     Budget, Condition, Durability, Key, Operation, PutOptions, Reclaim, SessionOptions, SpaceId,
     Store, StoreOptions, Timestamp,
 };
+use entresol_random::SplitMix;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000);
 pub(crate) const SPACE: SpaceId = SpaceId(0);
 pub(crate) const CAPACITY_BYTES: usize = 4 << 20;
 pub(crate) const SUPERBLOCK_BYTES: usize = 64 << 10;
 pub(crate) const KEYS: u64 = 400;
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-}
 
 /// What a store left on its medium, and where structures with a checksum stand in it.
 pub(crate) struct Origin {
@@ -71,9 +59,9 @@ pub(crate) fn key_of(number: u64) -> Vec<u8> {
 
 /// A value names its key and its round, and the rest follows from both.
 pub(crate) fn value_of(number: u64, round: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(number << 20 | round);
+    let mut random = SplitMix::new(number << 20 | round);
     let mut value = format!("{number}/{round}/{length}/").into_bytes();
-    value.extend((0..length).map(|_| random.next() as u8));
+    value.extend((0..length).map(|_| random.next_u64() as u8));
     value
 }
 

@@ -15,10 +15,11 @@ mod made_up;
 use std::process::Command;
 
 use entresol_flash::{Reclaim, fuzzing};
+use entresol_random::SplitMix;
 
 use exercise::exercise;
 use images::{
-    CAPACITY_BYTES, EDIT_BYTES, Kind, Origin, Random, SUPERBLOCK_BYTES, apply_sealed, origin, seal,
+    CAPACITY_BYTES, EDIT_BYTES, Kind, Origin, SUPERBLOCK_BYTES, apply_sealed, origin, seal,
 };
 
 const IMAGES_PER_SEED: usize = 16;
@@ -30,24 +31,18 @@ const MEMORY_KIB_MAX: usize = (64 << 10) + 8 * (CAPACITY_BYTES >> 10);
 /// Many times what the images of a seed take.
 const PROCESSOR_SECONDS_MAX: u64 = 60;
 
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
-
 /// Damage as a medium makes it.
-fn damage_plainly(image: &mut [u8], random: &mut Random) {
-    for _ in 0..1 + random.below(20) {
+fn damage_plainly(image: &mut [u8], random: &mut SplitMix) {
+    for _ in 0..1 + random.index(20) {
         // Superblocks and the first segments are hit as often as all the rest.
-        let reach = if random.below(2) == 0 { 512 << 10 } else { image.len() };
-        let sector = random.below(reach / 512) * 512;
-        let other = random.below(image.len() / 512) * 512;
-        match random.below(5) {
-            0 => image[sector + random.below(512)] ^= 1 << random.below(8),
+        let reach = if random.index(2) == 0 { 512 << 10 } else { image.len() };
+        let sector = random.index(reach / 512) * 512;
+        let other = random.index(image.len() / 512) * 512;
+        match random.index(5) {
+            0 => image[sector + random.index(512)] ^= 1 << random.index(8),
             1 => image[sector..sector + 512].fill(0),
             2 => image.copy_within(other..other + 512, sector),
-            3 => image[sector..sector + 512].fill_with(|| random.next() as u8),
+            3 => image[sector..sector + 512].fill_with(|| random.next_u64() as u8),
             _ => {
                 let (from, to) = (other & !0xffff, sector & !0xffff);
                 image.copy_within(from..from + (64 << 10), to);
@@ -57,9 +52,9 @@ fn damage_plainly(image: &mut [u8], random: &mut Random) {
 }
 
 /// Implausible fields under a checksum that holds.
-fn damage_sealed(base: &Origin, image: &mut [u8], random: &mut Random) {
-    let mut edits = vec![0; (1 + random.below(12)) * EDIT_BYTES];
-    edits.fill_with(|| random.next() as u8);
+fn damage_sealed(base: &Origin, image: &mut [u8], random: &mut SplitMix) {
+    let mut edits = vec![0; (1 + random.index(12)) * EDIT_BYTES];
+    edits.fill_with(|| random.next_u64() as u8);
     apply_sealed(base, image, &edits);
 }
 
@@ -74,7 +69,7 @@ fn seeds() -> Vec<u64> {
 /// no more than `MEMORY_KIB_MAX` of memory, touched or not, and `PROCESSOR_SECONDS_MAX`.
 fn for_each_image(
     test: &str,
-    damage: &mut dyn FnMut(&Origin, &mut [u8], &mut Random),
+    damage: &mut dyn FnMut(&Origin, &mut [u8], &mut SplitMix),
     trusted: bool,
 ) {
     if std::env::var_os(CONFINED).is_some() {
@@ -104,11 +99,11 @@ fn for_each_image(
 
 fn exercise_seed(
     seed: u64,
-    damage: &mut dyn FnMut(&Origin, &mut [u8], &mut Random),
+    damage: &mut dyn FnMut(&Origin, &mut [u8], &mut SplitMix),
     trusted: bool,
 ) {
     let bases = [origin(true), origin(false)];
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     for number in 0..IMAGES_PER_SEED {
         println!("seed {seed}, image {number}");
         let base = &bases[number % bases.len()];
@@ -150,8 +145,8 @@ fn random_bytes_behind_a_sound_root_are_refused_or_open_without_harm() {
         "random_bytes_behind_a_sound_root_are_refused_or_open_without_harm",
         &mut |base, image, random| {
             // Both copies of the superblock up to the counts of their lists.
-            image[80..SUPERBLOCK_BYTES].fill_with(|| random.next() as u8);
-            image[2 * SUPERBLOCK_BYTES..].fill_with(|| random.next() as u8);
+            image[80..SUPERBLOCK_BYTES].fill_with(|| random.next_u64() as u8);
+            image[2 * SUPERBLOCK_BYTES..].fill_with(|| random.next_u64() as u8);
             for structure in base.structures.iter().filter(|s| s.kind == Kind::Superblock) {
                 image.copy_within(0..SUPERBLOCK_BYTES - 4, structure.body.start);
                 seal(base, image, structure);
@@ -166,7 +161,7 @@ fn decoders_take_any_bytes_and_hold_to_what_they_read() {
     for_each_image(
         "decoders_take_any_bytes_and_hold_to_what_they_read",
         &mut |base, image, random| {
-            match random.below(2) {
+            match random.index(2) {
                 0 => damage_plainly(image, random),
                 _ => damage_sealed(base, image, random),
             }

@@ -9,8 +9,9 @@ mod redis;
 #[path = "../support/mod.rs"]
 mod support;
 
+use entresol_random::SplitMix;
 use redis::{Compare, Redis, same};
-use support::{Client, Random, TestServer, store};
+use support::{Client, TestServer, store};
 
 /// Seeds of the command streams; `ENTRESOL_SEED` names another one.
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -28,43 +29,43 @@ fn words(parts: &[&str]) -> Words {
 
 /// Random commands over few keys, so that they meet.
 struct Stream {
-    random: Random,
+    random: SplitMix,
 }
 
 impl Stream {
     fn key(&mut self) -> String {
-        format!("key:{}", self.random.below(8))
+        format!("key:{}", self.random.index(8))
     }
 
     fn word(&mut self, all: &[&'static str]) -> &'static str {
-        all[self.random.below(all.len())]
+        all[self.random.index(all.len())]
     }
 
     fn field(&mut self) -> String {
-        format!("f{}", self.random.below(6))
+        format!("f{}", self.random.index(6))
     }
 
     fn value(&mut self) -> String {
-        match self.random.below(8) {
-            0 => self.random.below(1000).to_string(),
-            1 => (self.random.next() as i64).to_string(),
-            2 => format!("{}.{}", self.random.below(100), self.random.below(1000)),
+        match self.random.index(8) {
+            0 => self.random.index(1000).to_string(),
+            1 => (self.random.next_u64() as i64).to_string(),
+            2 => format!("{}.{}", self.random.index(100), self.random.index(1000)),
             3 => String::new(),
-            4 => "x".repeat(self.random.below(60)),
-            5 => "y".repeat(self.random.below(3000)),
-            6 => format!("-{}", self.random.below(50)),
+            4 => "x".repeat(self.random.index(60)),
+            5 => "y".repeat(self.random.index(3000)),
+            6 => format!("-{}", self.random.index(50)),
             _ => "value".to_owned(),
         }
     }
 
     fn number(&mut self) -> String {
-        match self.random.below(8) {
+        match self.random.index(8) {
             0 => i64::MAX.to_string(),
             1 => i64::MIN.to_string(),
             2 => "abc".to_owned(),
             3 => "1.5".to_owned(),
-            4 => format!("-{}", self.random.below(20)),
-            _ => self.random.below(20).to_string(),
+            4 => format!("-{}", self.random.index(20)),
+            _ => self.random.index(20).to_string(),
         }
     }
 
@@ -73,7 +74,7 @@ impl Stream {
     }
 
     fn next(&mut self) -> (Words, Compare) {
-        let command = match self.random.below(11) {
+        let command = match self.random.index(11) {
             0..=3 => self.string_command(),
             9 => self.bit_command(),
             4..=6 => self.hash_command(),
@@ -93,8 +94,8 @@ impl Stream {
     fn string_command(&mut self) -> Words {
         let (key, other, value, number) = (self.key(), self.key(), self.value(), self.number());
         let index = self.word(&["0", "-1", "3", "-4", "100", "x"]).to_string();
-        let small = self.random.below(40).to_string();
-        match self.random.below(25) {
+        let small = self.random.index(40).to_string();
+        match self.random.index(25) {
             0..=2 => words(&["GET", &key]),
             3..=5 => words(&["SET", &key, &value]),
             6 | 7 => self.set_with_options(&key, &value),
@@ -120,19 +121,19 @@ impl Stream {
 
     fn bit_command(&mut self) -> Words {
         let (key, number, bit) = (self.key(), self.number(), self.word(&["0", "1", "0", "1", "2"]));
-        let offset = match self.random.below(4) {
+        let offset = match self.random.index(4) {
             0 => number.clone(),
-            1 => self.random.below(30_000).to_string(),
-            _ => self.random.below(100).to_string(),
+            1 => self.random.index(30_000).to_string(),
+            _ => self.random.index(100).to_string(),
         };
         let place = |stream: &mut Stream| {
-            let place = stream.random.below(60) as i64 - 25;
-            if stream.random.below(10) == 0 { stream.number() } else { place.to_string() }
+            let place = stream.random.index(60) as i64 - 25;
+            if stream.random.index(10) == 0 { stream.number() } else { place.to_string() }
         };
         let (start, end) = (place(self), place(self));
         let unit = self.word(&["BIT", "BYTE", "bit", "BIT", "x"]);
-        let given = self.random.below(5);
-        match self.random.below(4) {
+        let given = self.random.index(5);
+        match self.random.index(4) {
             0 => words(&["SETBIT", &key, &offset, bit]),
             1 => words(&["GETBIT", &key, &offset]),
             2 => words(&["BITCOUNT", &key, &start, &end, unit][..2 + given.min(3)]),
@@ -142,8 +143,8 @@ impl Stream {
 
     fn set_with_options(&mut self, key: &str, value: &str) -> Words {
         let mut command = words(&["SET", key, value]);
-        for _ in 0..1 + self.random.below(3) {
-            let option: &[&str] = match self.random.below(8) {
+        for _ in 0..1 + self.random.index(3) {
+            let option: &[&str] = match self.random.index(8) {
                 0 => &["NX"],
                 1 => &["XX"],
                 2 => &["GET"],
@@ -160,8 +161,8 @@ impl Stream {
 
     fn getex(&mut self, key: &str) -> Words {
         let mut command = words(&["GETEX", key]);
-        for _ in 0..self.random.below(3) {
-            let option: &[&str] = match self.random.below(6) {
+        for _ in 0..self.random.index(3) {
+            let option: &[&str] = match self.random.index(6) {
                 0 => &[],
                 1 => &["PERSIST"],
                 2 => &["EX", "100000"],
@@ -177,8 +178,8 @@ impl Stream {
     /// Options of `COPY`, in any order and more than once.
     fn copy_with_options(&mut self, key: &str, other: &str) -> Words {
         let mut command = words(&["COPY", key, other]);
-        for _ in 0..self.random.below(4) {
-            let option: &[&str] = match self.random.below(6) {
+        for _ in 0..self.random.index(4) {
+            let option: &[&str] = match self.random.index(6) {
                 0 | 1 => &["REPLACE"],
                 2 => &["DB", "1"],
                 3 => &["db", "0"],
@@ -194,8 +195,8 @@ impl Stream {
     fn scan(&mut self, first: &[&str]) -> Words {
         let mut command = words(first);
         command.extend(words(&["COUNT", "1000"]));
-        for _ in 0..self.random.below(3) {
-            let option: &[&str] = match self.random.below(9) {
+        for _ in 0..self.random.index(3) {
+            let option: &[&str] = match self.random.index(9) {
                 0 => &["MATCH", "*[1-4]"],
                 1 => &["match", "?e*"],
                 2 => &["MATCH", "[^k]*"],
@@ -214,7 +215,7 @@ impl Stream {
     fn hash_command(&mut self) -> Words {
         let (key, field, value, number) = (self.key(), self.field(), self.value(), self.number());
         let other = self.field();
-        match self.random.below(20) {
+        match self.random.index(20) {
             0..=3 => words(&["HSET", &key, &field, &value, &other, "2"]),
             4 => words(&["HSETNX", &key, &field, &value]),
             5 => words(&["HMSET", &key, &field, &value]),
@@ -238,10 +239,10 @@ impl Stream {
 
     fn expiry_command(&mut self) -> Words {
         let (key, seconds) = (self.key(), self.seconds());
-        match self.random.below(11) {
+        match self.random.index(11) {
             10 => {
                 // As below, no two ends are about the same.
-                let seconds = (50_000 + self.random.below(1 << 20)).to_string();
+                let seconds = (50_000 + self.random.index(1 << 20)).to_string();
                 let (one, other) = (self.word(EXPIRY_OPTIONS), self.word(EXPIRY_OPTIONS));
                 words(&["EXPIRE", &key, &seconds, one, other])
             }
@@ -254,7 +255,7 @@ impl Stream {
                 // Two ends of the same number of seconds are equal or not as the clock's
                 // milliseconds fall, for which neither server answers.
                 let seconds = match option.as_str() {
-                    "GT" | "LT" => (50_000 + self.random.below(1 << 20)).to_string(),
+                    "GT" | "LT" => (50_000 + self.random.index(1 << 20)).to_string(),
                     _ => seconds,
                 };
                 words(&["EXPIRE", &key, &seconds, &option])
@@ -268,7 +269,7 @@ impl Stream {
 
     fn key_command(&mut self) -> Words {
         let (key, other) = (self.key(), self.key());
-        match self.random.below(12) {
+        match self.random.index(12) {
             0 => words(&["DEL", &key]),
             1 => words(&["UNLINK", &key, &other]),
             2 => words(&["EXISTS", &key, &other, &key]),
@@ -286,7 +287,7 @@ impl Stream {
 
     fn other_command(&mut self) -> (Words, Compare) {
         let (key, value) = (self.key(), self.value());
-        let command = match self.random.below(20) {
+        let command = match self.random.index(20) {
             0 => words(&["PING"]),
             1 => words(&["PING", &value]),
             2 => words(&["ECHO", &value]),
@@ -336,7 +337,7 @@ fn compare_streams<S: std::io::Read + std::io::Write>(
     ours: &mut Client<S>,
     theirs: &mut Client<S>,
 ) {
-    let mut stream = Stream { random: Random(seed) };
+    let mut stream = Stream { random: SplitMix::new(seed) };
     assert_eq!(ours.call("FLUSHALL"), theirs.call("FLUSHALL"));
     if seed % 2 == 1 {
         ours.call("HELLO 3");
@@ -346,7 +347,7 @@ fn compare_streams<S: std::io::Read + std::io::Write>(
     let mut sent = 0;
     while sent < COMMANDS {
         let batch: Vec<(Words, Compare)> =
-            (0..1 + stream.random.below(20)).map(|_| stream.next()).collect();
+            (0..1 + stream.random.index(20)).map(|_| stream.next()).collect();
         sent += batch.len();
         for (command, _) in &batch {
             ours.send(command);

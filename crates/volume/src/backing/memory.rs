@@ -12,7 +12,6 @@
 //! 3. A later flush does not cover a write that a failed flush should have covered.
 
 mod medium;
-mod random;
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::ops::Range;
@@ -20,13 +19,13 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use entresol_random::SplitMix;
 use parking_lot::Mutex;
 
 use crate::backing::{Backing, BackingCompletion, BackingRequest, Description, Extent, ExtentKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::{Durable, Hole};
 use medium::{Change, Medium};
-use random::Random;
 
 /// Memory that stands for a medium. Clones are the same medium. Thread-safe.
 #[derive(Debug, Clone)]
@@ -166,7 +165,7 @@ impl MemoryMedium {
     pub fn set_pace(&self, pace: Pace) {
         let mut medium = self.medium.lock();
         if let Pace::Drawn { seed, .. } = pace {
-            medium.random = Random::new(seed);
+            medium.random = SplitMix::new(seed);
         }
         medium.pace = pace;
     }
@@ -175,7 +174,7 @@ impl MemoryMedium {
     pub fn add_fault(&self, fault: Fault) {
         let mut medium = self.medium.lock();
         let seed = if let Fault::Sometimes { seed, .. } = fault { seed } else { 0 };
-        medium.faults.push((fault, Random::new(seed)));
+        medium.faults.push((fault, SplitMix::new(seed)));
     }
 
     /// Withdraws all faults. Does not bring power back.

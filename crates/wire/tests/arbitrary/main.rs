@@ -3,16 +3,14 @@
 
 mod decode;
 mod nbd;
-#[path = "../random/mod.rs"]
-mod random;
 
 use decode::decode;
+use entresol_random::SplitMix;
 use entresol_wire::nbd::{
     ClientHandshake, ClientOptions, Command, CommandFlags, ReplyEncoder, ReplyStyle, ReplyTo,
     Request,
 };
 use entresol_wire::resp::Limits;
-use random::Random;
 
 const STREAMS_PER_SEED: usize = 1000;
 
@@ -24,26 +22,26 @@ fn seeds() -> Vec<u64> {
 }
 
 /// A stream of well-formed commands, some inline.
-fn well_formed(random: &mut Random) -> Vec<u8> {
+fn well_formed(random: &mut SplitMix) -> Vec<u8> {
     let mut stream = Vec::new();
-    for _ in 0..1 + random.below(8) {
-        if random.below(4) == 0 {
+    for _ in 0..1 + random.index(8) {
+        if random.index(4) == 0 {
             stream.extend_from_slice(b"SET \"a key\" 'it''s' \\x41 plain\r\n");
             continue;
         }
-        let arguments = 1 + random.below(6);
+        let arguments = 1 + random.index(6);
         stream.extend_from_slice(format!("*{arguments}\r\n").as_bytes());
         for _ in 0..arguments {
-            let length = random.below(40);
+            let length = random.index(40);
             stream.extend_from_slice(format!("${length}\r\n").as_bytes());
-            stream.extend((0..length).map(|_| random.next() as u8));
+            stream.extend((0..length).map(|_| random.next_u64() as u8));
             stream.extend_from_slice(b"\r\n");
         }
     }
     stream
 }
 
-fn damage(stream: &mut Vec<u8>, random: &mut Random) {
+fn damage(stream: &mut Vec<u8>, random: &mut SplitMix) {
     const INTERESTING: [&[u8]; 10] = [
         b"-1",
         b"*-1\r\n",
@@ -56,11 +54,11 @@ fn damage(stream: &mut Vec<u8>, random: &mut Random) {
         b"*1048577\r\n",
         b"$536870913\r\n",
     ];
-    for _ in 0..1 + random.below(6) {
-        let at = random.below(stream.len().max(1)).min(stream.len());
-        let end = (at + random.below(12)).min(stream.len());
-        match random.below(5) {
-            0 if at < stream.len() => stream[at] ^= 1 << random.below(8),
+    for _ in 0..1 + random.index(6) {
+        let at = random.index(stream.len().max(1)).min(stream.len());
+        let end = (at + random.index(12)).min(stream.len());
+        match random.index(5) {
+            0 if at < stream.len() => stream[at] ^= 1 << random.index(8),
             1 => drop(stream.drain(at..end)),
             2 => {
                 let copy = stream[at..end].to_vec();
@@ -68,7 +66,7 @@ fn damage(stream: &mut Vec<u8>, random: &mut Random) {
             }
             3 => stream.truncate(at),
             _ => {
-                let piece = INTERESTING[random.below(INTERESTING.len())];
+                let piece = INTERESTING[random.index(INTERESTING.len())];
                 stream.splice(at..at, piece.iter().copied());
             }
         }
@@ -79,7 +77,7 @@ fn damage(stream: &mut Vec<u8>, random: &mut Random) {
 fn damaged_streams_neither_panic_nor_stall_nor_pass_a_limit() {
     for seed in seeds() {
         println!("seed {seed}");
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         for _ in 0..STREAMS_PER_SEED {
             let mut stream = well_formed(&mut random);
             damage(&mut stream, &mut random);
@@ -89,19 +87,19 @@ fn damaged_streams_neither_panic_nor_stall_nor_pass_a_limit() {
                 line_bytes_max: 64,
                 ..Limits::default()
             };
-            decode(&stream, tight, &mut || 1 + random.below(30));
-            decode(&stream, Limits::default(), &mut || 1 + random.below(30));
+            decode(&stream, tight, &mut || 1 + random.index(30));
+            decode(&stream, Limits::default(), &mut || 1 + random.index(30));
         }
     }
 }
 
 /// A stream of what one side of NBD sends: a handshake, requests or replies.
-fn well_formed_nbd(random: &mut Random) -> Vec<u8> {
+fn well_formed_nbd(random: &mut SplitMix) -> Vec<u8> {
     let styles = [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended];
-    let style = styles[random.below(3)];
-    let to = ReplyTo { cookie: 1, offset: random.below(64) as u64 };
+    let style = styles[random.index(3)];
+    let to = ReplyTo { cookie: 1, offset: random.index(64) as u64 };
     let mut stream = Vec::new();
-    match random.below(4) {
+    match random.index(4) {
         0 => {
             let mut client = ClientHandshake::new(ClientOptions::export("volume"));
             let greeting = b"NBDMAGICIHAVEOPT\0\x03";
@@ -136,14 +134,14 @@ fn well_formed_nbd(random: &mut Random) -> Vec<u8> {
             }
         }
         2 => {
-            let command = Command::ALL[random.below(8)];
-            let flags = CommandFlags(1 << random.below(7));
-            let request = Request::new(command, 1, 0, random.below(64) as u64).with_flags(flags);
+            let command = Command::ALL[random.index(8)];
+            let flags = CommandFlags(1 << random.index(7));
+            let request = Request::new(command, 1, 0, random.index(64) as u64).with_flags(flags);
             request.encode(style, &mut stream).expect("a short length");
         }
         _ => {
             let encoder = ReplyEncoder::new(style);
-            let length = 1 + random.below(40) as u32;
+            let length = 1 + random.index(40) as u32;
             encoder.data(to, length, &mut stream);
             stream.resize(stream.len() + length as usize, 7);
             if style != ReplyStyle::Simple {
@@ -160,9 +158,9 @@ fn well_formed_nbd(random: &mut Random) -> Vec<u8> {
 fn damaged_streams_of_nbd_neither_panic_nor_stall_nor_pass_a_limit() {
     for seed in seeds() {
         println!("seed {seed}");
-        let mut random = Random(seed);
+        let mut random = SplitMix::new(seed);
         for _ in 0..STREAMS_PER_SEED {
-            let mut stream = match random.below(8) {
+            let mut stream = match random.index(8) {
                 0 => b"nbd+unix://u@h:1/ex%20port?socket=/s&tls-type=x509".to_vec(),
                 _ => well_formed_nbd(&mut random),
             };

@@ -5,8 +5,7 @@
 //!    check found, which a recovery has made durable.
 //! 2. No two values that were ever sent are equal: each carries its key and a number of its own.
 
-use super::Promise;
-use super::random::Random;
+use super::{Promise, stream};
 
 /// The keys of one connection; no other writes them.
 #[derive(Debug)]
@@ -131,9 +130,9 @@ impl Ledger {
 /// compresses.
 pub(super) fn write_value(name: &str, number: u64, length: usize) -> Vec<u8> {
     let mut value = format!("{name} {number} {length} ").into_bytes();
-    let mut random = Random::new(number, length as u64);
+    let mut random = stream(number, length as u64);
     while value.len() < length {
-        let word = random.next().to_le_bytes();
+        let word = random.next_u64().to_le_bytes();
         value.extend_from_slice(&word);
         value.extend_from_slice(&[word[0]; 8]);
     }

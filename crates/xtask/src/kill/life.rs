@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use entresol_random::SplitMix;
+
 use super::ledger::{Judgement, Ledger};
 use super::load::{Answer, Connection, Fuse, write_until_killed};
-use super::random::Random;
 use super::service::{Recipe, Service};
-use super::{Level, Promise};
+use super::{Level, Promise, stream};
 
 /// A store, and what its clients know of it.
 pub(super) struct Life {
@@ -56,7 +57,7 @@ impl Life {
         for path in [&directory, &buffers] {
             fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
-        let mut random = Random::new(seed, 1);
+        let mut random = stream(seed, 1);
         let mut options = words(&format!(
             "--dir {} --buffer-directory {} --durability {} --capacity 40MiB --memory 64MiB \
              --threads 2 --segment {} --compression {} --io {}",
@@ -67,7 +68,7 @@ impl Life {
             random.pick(&["none", "none", "lz4", "zstd"]),
             random.pick(&["uring", "uring", "inline", "blocking"]),
         ));
-        if random.once_in(4) {
+        if random.remainder(4) == 0 {
             let key = directory.join("key");
             fs::write(&key, [7; 32]).map_err(|error| format!("{}: {error}", key.display()))?;
             options.extend(words(&format!("--encryption-key {}", key.display())));
@@ -86,7 +87,7 @@ impl Life {
     pub(super) fn pass(&mut self, rounds: u64, figures: &mut Figures) -> Result<(), String> {
         let mut service = self.recipe.start()?;
         for round in 1..=rounds {
-            let mut random = Random::new(self.seed, 1_000 + round);
+            let mut random = stream(self.seed, 1_000 + round);
             let killed = self.kill_under_load(service, &mut random, figures);
             service = killed
                 .and_then(|()| self.restart(&mut random, figures))
@@ -121,19 +122,19 @@ impl Life {
     fn kill_under_load(
         &mut self,
         service: Service,
-        random: &mut Random,
+        random: &mut SplitMix,
         figures: &mut Figures,
     ) -> Result<(), String> {
         // As many short rounds as long ones: the first writes after a recovery matter as well.
-        let magnitude = 1 << random.below(14);
-        let fuse = Fuse::new(service, 1 + random.below(magnitude));
+        let magnitude = 1 << random.remainder(14);
+        let fuse = Fuse::new(service, 1 + random.remainder(magnitude));
         let socket = &self.recipe.socket;
         let ended: Vec<Result<u64, String>> = std::thread::scope(|scope| {
             let writers: Vec<_> = self
                 .ledgers
                 .iter_mut()
                 .map(|ledger| {
-                    let (fuse, random) = (&fuse, Random::new(random.next(), 2));
+                    let (fuse, random) = (&fuse, stream(random.next_u64(), 2));
                     scope.spawn(move || {
                         let ended = write_until_killed(socket, ledger, random, fuse);
                         // One that failed ends the round for all.
@@ -155,11 +156,11 @@ impl Life {
     }
 
     /// Restarts the server; now and then a recovery is cut short first.
-    fn restart(&self, random: &mut Random, figures: &mut Figures) -> Result<Service, String> {
+    fn restart(&self, random: &mut SplitMix, figures: &mut Figures) -> Result<Service, String> {
         self.copy_what_is_left()?;
-        if random.once_in(4) {
+        if random.remainder(4) == 0 {
             let mut cut = self.recipe.begin()?;
-            std::thread::sleep(Duration::from_micros(random.below(CUT_MICROSECONDS)));
+            std::thread::sleep(Duration::from_micros(random.remainder(CUT_MICROSECONDS)));
             cut.kill()?;
             cut.wait()?;
             figures.recoveries_cut += 1;

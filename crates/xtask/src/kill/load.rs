@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use entresol_random::SplitMix;
+
 use super::ledger::{Ledger, State, read_value, write_value};
-use super::random::Random;
 use super::service::{PATIENCE, Service};
 
 /// Kills the server at one acknowledged write.
@@ -82,7 +83,7 @@ impl Fuse {
 pub(super) fn write_until_killed(
     socket: &Path,
     ledger: &mut Ledger,
-    mut random: Random,
+    mut random: SplitMix,
     fuse: &Fuse,
 ) -> Result<u64, String> {
     let ended = |fuse: &Fuse, reason: String| match fuse.has_fired() {
@@ -93,10 +94,10 @@ pub(super) fn write_until_killed(
         Ok(connection) => connection,
         Err(reason) => return ended(fuse, reason).map(|()| 0),
     };
-    let depth = 1 << random.below(8);
+    let depth = 1 << random.remainder(8);
     let mut sent = VecDeque::new();
     loop {
-        if random.once_in(60) {
+        if random.remainder(60) == 0 {
             while !sent.is_empty() {
                 if !take_answer(&mut connection, &mut sent, ledger, fuse)? {
                     ended(fuse, "the server closed the connection".into())?;
@@ -129,11 +130,11 @@ fn gather_command(
     connection: &mut Connection,
     sent: &mut VecDeque<Sent>,
     ledger: &mut Ledger,
-    random: &mut Random,
+    random: &mut SplitMix,
 ) {
-    let place = random.below(ledger.len() as u64) as usize;
+    let place = random.remainder(ledger.len() as u64) as usize;
     let name = ledger.name(place);
-    match random.below(20) {
+    match random.remainder(20) {
         0..3 => {
             let was_there = ledger.newest(place) != State::Absent;
             let state = ledger.send_removal(place);
@@ -146,10 +147,10 @@ fn gather_command(
         }
         kind => {
             let length = match kind {
-                5..14 => random.below(2_000),
-                14..19 => random.below(20_000),
+                5..14 => random.remainder(2_000),
+                14..19 => random.remainder(20_000),
                 // Larger than a small segment: such a value is in pieces.
-                _ => random.below(200_000),
+                _ => random.remainder(200_000),
             };
             let (number, state) = ledger.send_value(place, length as usize);
             let value = write_value(&name, number, length as usize);

@@ -13,20 +13,21 @@ struct Rung {
 /// Lowest first.
 const RUNGS: &[Rung] = &[
     Rung { name: "entresol-planted", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-random", uses: &[], tests_use: &[] },
     Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
     Rung { name: "entresol-net", uses: &["entresol-device"], tests_use: &[] },
-    Rung { name: "entresol-wire", uses: &[], tests_use: &[] },
-    Rung { name: "entresol-workload", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-wire", uses: &[], tests_use: &["entresol-random"] },
+    Rung { name: "entresol-workload", uses: &["entresol-random"], tests_use: &[] },
     Rung {
         name: "entresol-heap",
         uses: &["entresol-planted"],
         tests_use: &["entresol-device", "entresol-sim"],
     },
-    Rung { name: "entresol-sim", uses: &["entresol-device"], tests_use: &[] },
+    Rung { name: "entresol-sim", uses: &["entresol-device", "entresol-random"], tests_use: &[] },
     Rung {
         name: "entresol-flash",
         uses: &["entresol-device", "entresol-planted"],
-        tests_use: &["entresol-sim", "entresol-workload"],
+        tests_use: &["entresol-random", "entresol-sim", "entresol-workload"],
     },
     Rung {
         name: "entresol-tier",
@@ -57,6 +58,7 @@ const RUNGS: &[Rung] = &[
             "entresol-flash",
             "entresol-net",
             "entresol-planted",
+            "entresol-random",
             "entresol-wire",
         ],
         tests_use: &["entresol-sim", "entresol-workload"],
@@ -78,6 +80,7 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-host",
             "entresol-net",
+            "entresol-random",
             "entresol-tier",
             "entresol-wire",
         ],
@@ -105,7 +108,7 @@ const RUNGS: &[Rung] = &[
         ],
         tests_use: &[],
     },
-    Rung { name: "xtask", uses: &[], tests_use: &["entresol-planted"] },
+    Rung { name: "xtask", uses: &["entresol-random"], tests_use: &["entresol-planted"] },
     // A workspace of its own: it needs a nightly compiler.
     Rung {
         name: "entresol-fuzz",
@@ -113,6 +116,7 @@ const RUNGS: &[Rung] = &[
             "entresol-certify",
             "entresol-device",
             "entresol-flash",
+            "entresol-random",
             "entresol-volume",
             "entresol-wire",
         ],

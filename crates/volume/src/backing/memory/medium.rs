@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use entresol_random::SplitMix;
 
-use super::{Counts, Fault, Kind, Loss, Pace, Random};
+use super::{Counts, Fault, Kind, Loss, Pace};
 use crate::backing::{BackingRequest, Description, ExtentKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::Durable;
@@ -22,8 +23,8 @@ pub(super) struct Medium {
     pub(super) durable: Vec<u8>,
     pub(super) counts: Counts,
     pub(super) pace: Pace,
-    pub(super) random: Random,
-    pub(super) faults: Vec<(Fault, Random)>,
+    pub(super) random: SplitMix,
+    pub(super) faults: Vec<(Fault, SplitMix)>,
     pub(super) without_power: bool,
     /// How often power failed.
     pub(super) life: u64,
@@ -79,7 +80,7 @@ impl Medium {
             durable: vec![0; bytes],
             counts: Counts::default(),
             pace: Pace::AtOnce,
-            random: Random::new(0),
+            random: SplitMix::new(0),
             faults: Vec::new(),
             without_power: false,
             life: 0,
@@ -258,7 +259,7 @@ impl Medium {
             Loss::None => self.outlive_process(),
             Loss::All => self.lose(&mut |_| false),
             Loss::Drawn(seed) => {
-                let mut random = Random::new(seed);
+                let mut random = SplitMix::new(seed);
                 let mut fate = 0;
                 self.lose(&mut |begins| {
                     if begins {

@@ -1,7 +1,6 @@
-//! Randomness from a seed: the same seed gives the same run on every machine.
-//!
-//! xoshiro256++ (Blackman and Vigna, 2019) for streams, SplitMix64's finaliser for hashing. Neither
-//! is fit for secrets.
+//! xoshiro256++ (Blackman and Vigna, 2019).
+
+use crate::split_mix::SplitMix;
 
 /// A stream of random numbers. Cheap to make; give each thread its own, of its own seed.
 #[derive(Debug, Clone)]
@@ -12,12 +11,8 @@ pub struct Random {
 impl Random {
     /// The stream of `seed`.
     pub fn new(seed: u64) -> Random {
-        let mut x = seed;
-        let state = std::array::from_fn(|_| {
-            x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            mix64(x)
-        });
-        Random { state }
+        let mut seeds = SplitMix::new(seed);
+        Random { state: std::array::from_fn(|_| seeds.next_u64()) }
     }
 
     /// The next 64 bits.
@@ -55,12 +50,4 @@ impl Random {
             chunk.copy_from_slice(&word[..chunk.len()]);
         }
     }
-}
-
-/// A one-to-one scramble of 64 bits.
-#[inline]
-pub fn mix64(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
