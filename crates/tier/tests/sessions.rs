@@ -7,9 +7,9 @@ use std::sync::Arc;
 use entresol_device::{Device, MemoryDevice};
 use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{
-    Admission, Budget, Condition, Durability, ErrorKind, Expiry, Key, Operation, Outcome, Pinning,
-    PutOptions, Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered, TieredOptions,
-    Timestamp, Version,
+    Admission, Budget, Condition, Durability, ErrorKind, Expiry, JournalAppend, Key, Operation,
+    Outcome, Pinning, PutOptions, Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered,
+    TieredOptions, Timestamp, Version,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -292,4 +292,67 @@ fn a_session_of_the_tier_reaches_a_point_of_sync_without_waiting() {
     assert!(reached, "a sync is under way after the first question");
     assert!(session.reach(&point).unwrap());
     assert!(session.may_hold(key(b"a")) && !session.may_hold(key(b"b")));
+}
+
+#[test]
+fn what_is_replaced_where_it_was_found_is_in_memory_what_it_is_on_flash() {
+    let tiered = open(Durability::Memory, 32 << 20, Admission::Always);
+    let (mut session, mut beside) = (session(&tiered), session(&tiered));
+    put(&mut session, (b"a", b"before"), PutOptions::default()).unwrap();
+    let mut of_flash = tiered.store().session(SessionOptions::default()).unwrap();
+    let mut found = None;
+    let mut visit = |outcome: Outcome<'_>| {
+        if let Outcome::Found(entry) = outcome {
+            found = entry.found;
+        }
+    };
+    of_flash.run(NOW, Operation::Get { key: key(b"a") }, &mut visit).unwrap();
+    assert_eq!(get(&mut beside, b"a").as_deref(), Some(&b"before"[..]), "it is cached");
+    let (options, found) = (PutOptions::default(), found.unwrap());
+    let replace = Operation::Replace { key: key(b"a"), value: b"after", options, found };
+    session.run(NOW, replace, &mut |_| {}).unwrap();
+    assert_eq!(get(&mut beside, b"a").as_deref(), Some(&b"after"[..]));
+    // It is elsewhere by now, and goes all the same.
+    session.run(NOW, Operation::RemoveFound { key: key(b"a"), found }, &mut |_| {}).unwrap();
+    assert_eq!(get(&mut beside, b"a"), None);
+}
+
+#[test]
+fn appends_to_the_journal_are_answered_beside_operations_on_entries() {
+    let store = StoreOptions {
+        durability: Durability::Memory,
+        segment_bytes: 256 << 10,
+        shards: 2,
+        journal_bytes: 4 << 20,
+        ..StoreOptions::default()
+    };
+    let admission = Admission::Always;
+    let options = TieredOptions { store, memory_bytes: 32 << 20, cache_bytes: None, admission };
+    let device = Arc::new(MemoryDevice::new(160 << 20).unwrap());
+    let tiered = Tiered::open(device, options, NOW).unwrap();
+    let mut session = session(&tiered);
+    let mut answers = Vec::new();
+    for token in 0..20 {
+        let mut visit = |token: u64, outcome: entresol_tier::Result<Outcome<'_>>| {
+            let journaled = matches!(outcome.unwrap(), Outcome::Journaled { .. });
+            answers.push((token, journaled));
+        };
+        let bytes = &[token as u8; 50][..];
+        if token % 2 == 0 {
+            let append = JournalAppend { lane: 1, owner: token, bytes, durability: None };
+            session.submit_journal(token, NOW, append, &mut visit);
+        } else {
+            let options = PutOptions::default();
+            let operation = Operation::Put { key: key(b"k"), value: bytes, options };
+            session.submit(token, NOW, operation, &mut visit);
+        }
+        while session.in_flight() > 0 {
+            session.poll(1, NOW, &mut visit).unwrap();
+        }
+    }
+    let expected: Vec<_> = (0..20).map(|token| (token, token % 2 == 0)).collect();
+    assert_eq!(answers, expected);
+    let mut owners = Vec::new();
+    tiered.store().replay_journal(1, &mut |record| owners.push(record.owner)).unwrap();
+    assert_eq!(owners, (0..20).step_by(2).collect::<Vec<_>>());
 }
