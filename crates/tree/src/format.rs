@@ -8,12 +8,14 @@ mod batch;
 mod children;
 mod header;
 mod page;
+mod root;
 mod rows;
 
 pub use batch::{BATCH_VALUE_BYTES_MAX, Batch, BatchBuilder, BatchOperation, BatchOperations};
 pub use children::{Child, Children, ChildrenBuilder, NodeFrame};
 pub use header::{HEADER_BYTES, Header, PageKind};
 pub use page::{PageBuilder, PageFrame, Rows};
+pub use root::{PAGE_KEY_BYTES, PageRole, Root, page_key};
 pub use rows::{Effect, Row, RowKey};
 
 /// Version of the formats of pages and batches.

@@ -1,21 +1,40 @@
 //! Ordered tables: B-link trees whose pages are records of the flash engine.
 //!
 //! A change goes to the journal and to memory first. Maintenance merges it into a page later,
-//! together with the other changes of that page. This crate has the parts that need no device: the
-//! formats of pages and of batches, and the merge of a page with its changes.
+//! together with the other changes of that page. A read looks at the changes that wait, then at the
+//! delta page of a leaf where it may hold the key, then at the leaf.
 //!
-//! The crate starts no thread and reads no clock.
+//! The crate starts no thread and reads no clock: [`Tree::maintain`] does background work when it
+//! is called, and time is an argument.
 
+mod error;
 mod filter;
 pub mod format;
+mod journal;
+mod maintain;
 mod merge;
+mod node;
+mod options;
 #[doc(hidden)]
 pub mod pending;
+mod recovery;
 mod sequence;
+mod session;
+mod shared;
+mod statistics;
+mod table;
+mod tree;
 
 pub use filter::Filter;
+pub use maintain::Progress;
 pub use merge::{
     Change, DeltaTarget, Folded, Leaf, LeafLimits, MergeError, MergeFunction, NewDelta, NewLeaf,
     Rewrite, merge_delta, merge_leaves,
 };
+pub use options::TreeOptions;
 pub use sequence::Sequence;
+pub use session::{Action, Outcome, RowAt, RowBuffer, RowRange, Session, Visit, Write, WriteBatch};
+pub use shared::SharedMerge;
+pub use statistics::TreeStatistics;
+pub use table::Table;
+pub use tree::Tree;

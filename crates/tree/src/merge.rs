@@ -10,13 +10,16 @@
 mod cut;
 mod gather;
 
+use entresol_planted::planted;
+
 use crate::filter::Filter;
 use crate::format::{Damage, Effect, PageBuilder, PageFrame, PageKind, Rows};
 use crate::sequence::Sequence;
 
 pub use cut::LeafLimits;
 use cut::cut;
-use gather::{Cursor, Gathered, Target};
+use gather::Target;
+pub(crate) use gather::{Cursor, Gathered, Resolved};
 
 /// A change of one row that is in no page.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +110,8 @@ impl<'a> Leaf<'a> {
             return Err(Damage::new("kind of a delta page", 1, 2));
         }
         let belongs = |delta: &Rows<'_>| delta.header().link == base.header().sequence.0;
-        Ok(Leaf { base, delta: delta.filter(belongs) })
+        let counts = |delta: &Rows<'_>| belongs(delta) || planted!("delta-of-another-leaf");
+        Ok(Leaf { base, delta: delta.filter(counts) })
     }
 
     /// All changes of the leaf's range up to this one are in it.

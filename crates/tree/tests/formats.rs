@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use entresol_tree::format::{
     Batch, BatchBuilder, BatchOperation, Child, Children, ChildrenBuilder, Effect, NodeFrame,
-    PageBuilder, PageFrame, PageKind, Rows,
+    PageBuilder, PageFrame, PageKind, Root, Rows,
 };
 use entresol_tree::{Leaf, Sequence};
 use entresol_workload::Random;
@@ -42,11 +42,23 @@ fn delta() -> Vec<u8> {
 
 fn inner() -> Vec<u8> {
     let mut builder = ChildrenBuilder::default();
-    let child = |page| Child { page, base_bytes: 8000, delta_bytes: 99, rows: 60, filter: 0xf0 };
+    let child = |page| Child {
+        page,
+        sequence: Sequence(8),
+        base_bytes: 8000,
+        delta_bytes: 99,
+        rows: 60,
+        filter: 0xf0,
+    };
     builder.push(b"", child(2));
     builder.push(b"row:3", child(4));
     let frame = NodeFrame { level: 1, high_key: None, right: 0, sequence: Sequence(9) };
     builder.node(frame)
+}
+
+fn root() -> Vec<u8> {
+    let page = leaf(false);
+    Root { created: 5, name: b"a table", page: &page }.encode()
 }
 
 fn batch() -> Vec<u8> {
@@ -58,12 +70,13 @@ fn batch() -> Vec<u8> {
 }
 
 /// Each structure under the name of its image.
-fn structures() -> [(&'static str, Vec<u8>); 5] {
+fn structures() -> [(&'static str, Vec<u8>); 6] {
     [
         ("leaf", leaf(false)),
         ("leaf-sequences", leaf(true)),
         ("delta", delta()),
         ("inner", inner()),
+        ("root", root()),
         ("batch", batch()),
     ]
 }
@@ -106,6 +119,9 @@ fn a_page_says_what_was_built() {
         assert_eq!(children.position(key).unwrap(), position);
     }
     assert_eq!(children.child(1).unwrap().page, 4);
+    let bytes = root();
+    let table = Root::decode(&bytes).unwrap();
+    assert_eq!((table.name, table.created, table.page), (&b"a table"[..], 5, &leaf(false)[..]));
     let bytes = batch();
     let record = Batch::parse(&bytes).unwrap();
     assert_eq!((record.sequence, record.low, record.count), (Sequence(7), Sequence(3), 2));
@@ -130,6 +146,9 @@ fn exercise(bytes: &[u8], key: &[u8]) {
         for index in 0..children.count() {
             let _ = children.child(index);
         }
+    }
+    if let Ok(root) = Root::decode(bytes) {
+        let _ = Rows::parse(root.page).map(|rows| rows.check());
     }
     if let Ok(record) = Batch::parse(bytes) {
         let _ = record.operations().count();

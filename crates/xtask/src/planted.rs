@@ -80,6 +80,27 @@ const BUGS: &[Bug] = &[
         test: "found::what_was_found_of_another_key_harms_neither",
     },
     Bug {
+        name: "left-leaf-before-right",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
+        name: "journal-cut-before-leaves",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
+        name: "parent-trusted",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
+    Bug {
+        name: "delta-of-another-leaf",
+        caught_by: MERGING,
+        test: "a_delta_page_of_another_base_does_not_count",
+    },
+    Bug {
         name: "copies-forget-their-lifespan",
         caught_by: STORE,
         test: "lifespans::records_of_different_lifespans_share_no_segment_\
@@ -274,6 +295,12 @@ const BUGS: &[Bug] = &[
         test: "hash_map::random_changes_equal_those_of_a_model",
     },
 ];
+
+/// Ordered tables, in one life and over crashes.
+const TABLES: Target = Target { package: "entresol-tree", test: "tables" };
+
+/// Leaves and delta pages against a map.
+const MERGING: Target = Target { package: "entresol-tree", test: "merging" };
 
 /// Stores on a device in memory.
 const STORE: Target = Target { package: "entresol-flash", test: "store" };

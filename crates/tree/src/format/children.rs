@@ -7,13 +7,15 @@ use super::{Damage, ROW_KEY_BYTES_MAX, common_prefix_bytes, u16_at, u32_at, u64_
 use crate::sequence::Sequence;
 
 /// Bytes of an entry before its suffix.
-const FIXED_BYTES: usize = 22;
+const FIXED_BYTES: usize = 30;
 
 /// A page of the level below, and what is known of it without a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Child {
     /// Its number in the table.
     pub page: u32,
+    /// Sequence of the leaf: its delta page names it.
+    pub sequence: Sequence,
     /// Bytes of the leaf.
     pub base_bytes: u16,
     /// Bytes of its delta page; 0: it has none.
@@ -86,6 +88,7 @@ impl<'a> Children<'a> {
             delta_bytes: u16_at(entry, 8).unwrap_or_default(),
             rows: u32_at(entry, 10).unwrap_or_default(),
             filter: u64_at(entry, 14).unwrap_or_default(),
+            sequence: Sequence(u64_at(entry, 22).unwrap_or_default()),
         })
     }
 
@@ -224,5 +227,6 @@ fn encode(child: &Child, suffix: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&child.delta_bytes.to_le_bytes());
     out.extend_from_slice(&child.rows.to_le_bytes());
     out.extend_from_slice(&child.filter.to_le_bytes());
+    out.extend_from_slice(&child.sequence.0.to_le_bytes());
     out.extend_from_slice(suffix);
 }

@@ -1,12 +1,14 @@
 //! What base, delta page and changes say of one key, put together.
 
+use entresol_planted::planted;
+
 use super::{Change, Folded, Leaf, MergeError, MergeFunction};
 use crate::format::{Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, Row, Rows};
 use crate::sequence::Sequence;
 
 /// Walks a page from row to row.
 #[derive(Debug)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     rows: Option<Rows<'a>>,
     next: usize,
     row: Option<Row<'a>>,
@@ -15,13 +17,18 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(rows: Option<Rows<'a>>) -> Result<Cursor<'a>, Damage> {
-        let mut cursor = Cursor { rows, next: 0, row: None, key: Vec::new() };
+        Cursor::at(rows, 0)
+    }
+
+    /// Begins with row `next`.
+    pub(crate) fn at(rows: Option<Rows<'a>>, next: usize) -> Result<Cursor<'a>, Damage> {
+        let mut cursor = Cursor { rows, next, row: None, key: Vec::new() };
         cursor.advance()?;
         Ok(cursor)
     }
 
     /// Key of the row that is next; `None` at the end.
-    pub(super) fn key(&self) -> Option<&[u8]> {
+    pub(crate) fn key(&self) -> Option<&[u8]> {
         self.row.map(|_| self.key.as_slice())
     }
 
@@ -40,7 +47,7 @@ impl<'a> Cursor<'a> {
 
 /// What one key has: a value or none, and what comes on top.
 #[derive(Debug, Default)]
-pub(super) struct Gathered<'a> {
+pub(crate) struct Gathered<'a> {
     key: Vec<u8>,
     /// The last put, separate value or remove.
     whole: Option<Whole<'a>>,
@@ -62,19 +69,19 @@ struct Part<'a> {
 
 impl<'a> Gathered<'a> {
     /// Begins with nothing said of `key`.
-    pub(super) fn start(&mut self, key: &[u8]) {
+    pub(crate) fn start(&mut self, key: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(key);
         self.whole = None;
         self.parts.clear();
     }
 
-    pub(super) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
     /// One more thing is said, later than all before.
-    pub(super) fn apply(&mut self, effect: Effect, sequence: Sequence, value: &'a [u8]) {
+    pub(crate) fn apply(&mut self, effect: Effect, sequence: Sequence, value: &'a [u8]) {
         if effect == Effect::Part {
             self.parts.push(Part { sequence, value });
         } else {
@@ -84,7 +91,7 @@ impl<'a> Gathered<'a> {
     }
 
     /// Takes the rows of the key from `rows`.
-    pub(super) fn take_rows(&mut self, rows: &mut Cursor<'a>) -> Result<(), Damage> {
+    pub(crate) fn take_rows(&mut self, rows: &mut Cursor<'a>) -> Result<(), Damage> {
         while let Some(row) = rows.row.filter(|_| rows.key == self.key) {
             self.apply(row.effect, row.sequence.unwrap_or_default(), row.value);
             rows.advance()?;
@@ -102,11 +109,61 @@ impl<'a> Gathered<'a> {
         }
     }
 
+    /// Whether nothing that came before the things said counts any more.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// What the row is, all in all. Parts are folded into `folded`.
+    pub(crate) fn resolve<'v>(
+        &self,
+        merge: Option<&dyn MergeFunction>,
+        folded: &'v mut Vec<u8>,
+    ) -> Result<Resolved<'v>, MergeError>
+    where
+        'a: 'v,
+    {
+        let whole = self.whole.filter(|whole| whole.effect != Effect::Remove);
+        if whole.is_some_and(|whole| whole.effect == Effect::Separate) {
+            return Ok(Resolved::Separate);
+        }
+        let base = whole.map(|whole| whole.value);
+        let value = if self.parts.is_empty() {
+            let Some(value) = base else { return Ok(Resolved::Gone) };
+            value
+        } else {
+            let merge = merge.ok_or(MergeError::NoMergeFunction)?;
+            let parts: Vec<&[u8]> = self.parts.iter().map(|part| part.value).collect();
+            folded.clear();
+            let ended = merge.fold(&self.key, base, &parts, folded);
+            if folded.len() > INLINE_VALUE_BYTES_MAX {
+                return Err(MergeError::LargeValue(folded.len()));
+            }
+            if ended == Folded::Gone {
+                return Ok(Resolved::Gone);
+            }
+            folded
+        };
+        let is_over = merge.is_some_and(|merge| merge.is_over(&self.key, value));
+        Ok(if is_over { Resolved::Gone } else { Resolved::Row(value) })
+    }
+
     /// The sequence of the last thing said.
     fn sequence(&self) -> Sequence {
         let whole = self.whole.map(|whole| whole.sequence);
         self.parts.last().map(|part| part.sequence).or(whole).unwrap_or_default()
     }
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resolved<'v> {
+    /// There is none.
+    Gone,
+    /// It has this value.
+    Row(&'v [u8]),
+    /// Its value is a record of its own.
+    Separate,
 }
 
 /// The rows of new leaves, as they are gathered.
@@ -133,7 +190,8 @@ impl<'m> Target<'m> {
     ) -> Result<(), MergeError> {
         let (mut base, mut delta) = (Cursor::new(Some(leaf.base))?, Cursor::new(leaf.delta)?);
         let known = leaf.sequence();
-        let mut waiting = changes.iter().filter(|change| change.sequence > known).peekable();
+        let is_new = |change: &&Change<'_>| change.sequence > known || planted!("part-added-twice");
+        let mut waiting = changes.iter().filter(is_new).peekable();
         let mut gathered = Gathered::default();
         loop {
             let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
@@ -150,38 +208,17 @@ impl<'m> Target<'m> {
 
     /// Adds what became of a key.
     fn push(&mut self, gathered: &Gathered<'_>) -> Result<(), MergeError> {
-        let whole = gathered.whole.filter(|whole| whole.effect != Effect::Remove);
         let sequence = gathered.sequence();
-        // The value is a record of its own, which is not at hand: parts stay beside it.
-        if whole.is_some_and(|whole| whole.effect == Effect::Separate) {
-            gathered.push_changes(&mut self.builder);
-            return Ok(());
-        }
-        let base = whole.map(|whole| whole.value);
-        if gathered.parts.is_empty() {
-            if let Some(value) = base {
-                self.push_row(gathered.key(), sequence, value);
-            }
-            return Ok(());
-        }
-        let merge = self.merge.ok_or(MergeError::NoMergeFunction)?;
-        let parts: Vec<&[u8]> = gathered.parts.iter().map(|part| part.value).collect();
         let mut folded = std::mem::take(&mut self.folded);
-        folded.clear();
-        let ended = merge.fold(gathered.key(), base, &parts, &mut folded);
-        if folded.len() > INLINE_VALUE_BYTES_MAX {
-            return Err(MergeError::LargeValue(folded.len()));
-        }
-        if ended == Folded::Row {
-            self.push_row(gathered.key(), sequence, &folded);
+        match gathered.resolve(self.merge, &mut folded)? {
+            // The value is a record of its own, which is not at hand: parts stay beside it.
+            Resolved::Separate => gathered.push_changes(&mut self.builder),
+            Resolved::Gone => {}
+            Resolved::Row(value) => {
+                self.builder.push(gathered.key(), Effect::Put, sequence, value);
+            }
         }
         self.folded = folded;
         Ok(())
-    }
-
-    fn push_row(&mut self, key: &[u8], sequence: Sequence, value: &[u8]) {
-        if self.merge.is_none_or(|merge| !merge.is_over(key, value)) {
-            self.builder.push(key, Effect::Put, sequence, value);
-        }
     }
 }

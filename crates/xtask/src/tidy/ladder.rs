@@ -36,8 +36,8 @@ const RUNGS: &[Rung] = &[
     },
     Rung {
         name: "entresol-tree",
-        uses: &["entresol-flash", "entresol-tier"],
-        tests_use: &["entresol-device", "entresol-planted", "entresol-sim", "entresol-workload"],
+        uses: &["entresol-flash", "entresol-planted", "entresol-tier"],
+        tests_use: &["entresol-device", "entresol-sim", "entresol-workload"],
     },
     Rung { name: "entresol-host", uses: &["entresol-device", "entresol-tier"], tests_use: &[] },
     Rung {

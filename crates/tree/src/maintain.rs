@@ -1,0 +1,425 @@
+//! Merges: rounds that take changes out of memory and into pages, leaf after leaf in the order of
+//! the keys, and around again.
+//!
+//! A round goes from stage to stage, and waits for durability between them without blocking:
+//!
+//! ```text
+//! Idle ──choose, merge, write right leaves──► Rights ──write left leaves, delta pages──► Lefts
+//!   ▲                                                                                      │
+//!   └──────finish── Nodes ◄─────────────write inner nodes, remove old delta pages──────────┘
+//! ```
+//!
+//! *Rights* waits for the batches and the right leaves, *Lefts* for the leaves and delta pages,
+//! *Nodes* for inner nodes, level by level.
+//!
+//! Invariants:
+//! 1. A page that another one names holds only changes that are durable in the journal: else a
+//!    batch could be torn.
+//! 2. A right leaf is durable before the left one that names it is written; so is an inner node
+//!    before another one names it.
+//! 3. A leaf is durable before its old delta page is removed, and all that a sweep wrote is durable
+//!    before the journal lets go of what came before the sweep.
+
+mod merging;
+
+use std::sync::Arc;
+
+use entresol_flash::{Result, SyncPoint, Timestamp};
+use entresol_planted::planted;
+use entresol_tier::{SessionOptions, Tiered};
+
+use crate::error::corrupt;
+use crate::format::{PageRole, Root, page_key};
+use crate::recovery::closed_key;
+use crate::sequence::Sequence;
+use crate::shared::Shared;
+use crate::statistics::Counters;
+use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
+use merging::{Made, Site, Work};
+
+/// Leaves of a round.
+const ROUND_LEAVES: usize = 128;
+/// An inner node is written after so many changes: after a crash a search goes so many leaves to
+/// the right at most.
+const NODE_CHANGES: u32 = 32;
+
+/// What a step of maintenance did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether it did anything; if not, it may rest a while.
+    pub did_work: bool,
+}
+
+/// The rounds' state.
+pub(crate) struct Maintainer {
+    session: entresol_tier::Session,
+    /// The table and the key where the sweep goes on.
+    cursor: Position,
+    /// The last change when the sweep began: all up to it are merged when it ends.
+    sweep: Sequence,
+    stage: Stage,
+    /// The record that says that tables were closed is still there.
+    has_closed_record: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Position {
+    table: u64,
+    key: Vec<u8>,
+}
+
+enum Stage {
+    Idle,
+    Rights(Round),
+    Lefts(Round),
+    Nodes(Round, Vec<Written>),
+}
+
+/// A node that was written, durable once the round's point is reached.
+struct Written {
+    table: Arc<Table>,
+    page: NodePage,
+}
+
+/// Some leaves that are merged together.
+struct Round {
+    point: SyncPoint,
+    /// All changes up to this one are durable, and merged.
+    through: Sequence,
+    works: Vec<Work>,
+    ends_sweep: bool,
+    /// An inner node is written after so many changes.
+    node_changes: u32,
+}
+
+impl Maintainer {
+    pub(crate) fn new(store: &Arc<Tiered>, has_closed_record: bool) -> Result<Maintainer> {
+        let session = store.session(SessionOptions { depth: 64, ..SessionOptions::default() })?;
+        Ok(Maintainer {
+            session,
+            cursor: Position::default(),
+            sweep: Sequence(0),
+            stage: Stage::Idle,
+            has_closed_record,
+        })
+    }
+
+    /// Goes on for a round at most, until a sync is waited for or nothing asks for a merge. Whether
+    /// it did anything.
+    pub(crate) fn step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
+        let mut did_work = false;
+        if matches!(self.stage, Stage::Idle) && is_asked_for(shared)? {
+            self.begin(shared, now, NODE_CHANGES)?;
+            did_work = true;
+        }
+        while self.go_on(shared, now)? {
+            did_work = true;
+        }
+        Ok(did_work)
+    }
+
+    /// Merges all that waits, writes all inner nodes, and notes that what they say is so.
+    pub(crate) fn settle(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<()> {
+        let sync = |maintainer: &mut Maintainer| -> Result<()> {
+            while !matches!(maintainer.stage, Stage::Idle) {
+                shared.store.sync()?;
+                maintainer.go_on(shared, now)?;
+            }
+            Ok(())
+        };
+        sync(self)?;
+        // Twice around: what came before the first sweep began is then behind the second.
+        for _ in 0..2 {
+            loop {
+                self.begin(shared, now, 1)?;
+                let ends = matches!(&self.stage, Stage::Rights(round) if round.ends_sweep);
+                sync(self)?;
+                if ends {
+                    break;
+                }
+            }
+        }
+        let last = shared.journal.lock().last();
+        shared.write(&mut self.session, now, &closed_key(), &last.0.to_le_bytes())?;
+        self.has_closed_record = true;
+        shared.store.sync()
+    }
+
+    /// Chooses the leaves of a round.
+    fn begin(&mut self, shared: &Arc<Shared>, now: Timestamp, node_changes: u32) -> Result<()> {
+        if self.has_closed_record {
+            // Durable with the first stage, and so before any page changes that another one names.
+            shared.remove(&mut self.session, now, &closed_key())?;
+            self.has_closed_record = false;
+        }
+        if self.cursor.table == 0 {
+            self.sweep = shared.journal.lock().last();
+        }
+        let (works, ends_sweep) = self.choose(shared, now)?;
+        let through = shared.journal.lock().last();
+        let point = SyncPoint::default();
+        let round = Round { point, through, works, ends_sweep, node_changes };
+        self.stage = Stage::Rights(self.merge(shared, now, round)?);
+        Ok(())
+    }
+
+    /// Goes on to the next stage, if what the round waits for is durable. Whether it did.
+    fn go_on(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Idle);
+        let point = match &stage {
+            Stage::Idle => return Ok(false),
+            Stage::Rights(round) | Stage::Lefts(round) | Stage::Nodes(round, _) => &round.point,
+        };
+        let is_ahead = match &stage {
+            Stage::Rights(_) => planted!("left-leaf-before-right"),
+            Stage::Lefts(_) => planted!("journal-cut-before-leaves"),
+            _ => false,
+        };
+        if !is_ahead && !self.session.reach(point)? {
+            self.stage = stage;
+            return Ok(false);
+        }
+        self.stage = match stage {
+            Stage::Idle => Stage::Idle,
+            Stage::Rights(round) => Stage::Lefts(self.write_lefts(shared, now, round)?),
+            Stage::Lefts(round) => {
+                self.remove_deltas(shared, now, &round)?;
+                self.write_nodes(shared, now, round)?
+            }
+            Stage::Nodes(round, written) => {
+                for Written { table, page } in &written {
+                    table.lock().directory.set_written(page);
+                    if page.page == ROOT_PAGE {
+                        table.set_durable();
+                    }
+                }
+                self.write_nodes(shared, now, round)?
+            }
+        };
+        Ok(true)
+    }
+
+    /// Leaves with changes from the cursor on, and whether those are the last ones of the sweep.
+    fn choose(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<(Vec<Work>, bool)> {
+        let mut works = Vec::new();
+        while works.len() < ROUND_LEAVES {
+            let Some(table) = self.table_from(shared, now, self.cursor.table)? else {
+                self.cursor = Position::default();
+                return Ok((works, true));
+            };
+            if table.id() != self.cursor.table {
+                self.cursor = Position { table: table.id(), key: Vec::new() };
+            }
+            let next = {
+                let state = table.lock();
+                next_key(&state.pending, &shared.arena.read(), &self.cursor.key)
+            };
+            let Some(key) = next else {
+                let Some(after) = table.id().checked_add(1) else {
+                    self.cursor = Position::default();
+                    return Ok((works, true));
+                };
+                self.cursor = Position { table: after, key: Vec::new() };
+                continue;
+            };
+            let high = self.high_of(shared, now, &table, &key)?;
+            works.push(Work::new(&table, key));
+            self.cursor = match high {
+                Some(high) => Position { table: table.id(), key: high },
+                None => Position { table: table.id().saturating_add(1), key: Vec::new() },
+            };
+        }
+        Ok((works, false))
+    }
+
+    /// The first table with changes whose number is `id` or above it.
+    fn table_from(
+        &mut self,
+        shared: &Arc<Shared>,
+        now: Timestamp,
+        id: u64,
+    ) -> Result<Option<Arc<Table>>> {
+        while let Some(recovered) = { shared.recovered.lock().first() } {
+            shared.find_table(&mut self.session, now, recovered, None)?;
+            // A table of which neither name nor page is left has nothing that could be merged.
+            shared.recovered.lock().take(recovered);
+        }
+        let tables = shared.tables.lock();
+        let mut found: Option<&Arc<Table>> = None;
+        for table in tables.values().filter(|table| table.id() >= id) {
+            let is_nearer = found.is_none_or(|found| table.id() < found.id());
+            if is_nearer && !table.lock().pending.is_empty() {
+                found = Some(table);
+            }
+        }
+        Ok(found.cloned())
+    }
+
+    /// Where the leaf of `key` ends; loads what is missing on the way to it.
+    fn high_of(
+        &mut self,
+        shared: &Arc<Shared>,
+        now: Timestamp,
+        table: &Arc<Table>,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        loop {
+            let place = table.lock().directory.locate(key);
+            let missing = match place {
+                Place::Leaf(at) => return Ok(at.high),
+                Place::Missing(missing) => missing,
+            };
+            let record = page_key(table.id(), missing.page(), PageRole::Page);
+            let page = shared.read(&mut self.session, now, &record)?;
+            let is_exact = shared.recovered.lock().is_exact;
+            let Some(page) = page else {
+                return Err(corrupt(&format!("page {} is missing", missing.page()), table.id()));
+            };
+            let loaded = table.lock().directory.load(missing, &page, is_exact);
+            loaded.map_err(|damage| corrupt(&damage, table.id()))?;
+        }
+    }
+
+    /// Merges each leaf, and writes the leaves that nothing names so far.
+    fn merge(&mut self, shared: &Arc<Shared>, now: Timestamp, mut round: Round) -> Result<Round> {
+        let mut site = Site { shared, session: &mut self.session, now, through: round.through };
+        let mut next = 0;
+        while next < round.works.len() {
+            let rest = round.works[next].merge(&mut site)?;
+            next += 1;
+            round.works.extend(rest);
+        }
+        round.point = self.session.sync_point();
+        Ok(round)
+    }
+
+    /// Writes the leaves and delta pages that others wait for, and lets their changes leave memory.
+    fn write_lefts(
+        &mut self,
+        shared: &Arc<Shared>,
+        now: Timestamp,
+        mut round: Round,
+    ) -> Result<Round> {
+        let mut site = Site { shared, session: &mut self.session, now, through: round.through };
+        for work in &mut round.works {
+            work.write_left(&mut site)?;
+        }
+        round.point = self.session.sync_point();
+        Ok(round)
+    }
+
+    /// Removes delta pages whose leaf was written anew.
+    fn remove_deltas(&mut self, shared: &Arc<Shared>, now: Timestamp, round: &Round) -> Result<()> {
+        for work in &round.works {
+            match &work.made {
+                Made::Leaves(made) if made.had_delta => {
+                    let key = page_key(work.table.id(), made.number, PageRole::Delta);
+                    shared.remove(&mut self.session, now, &key)?;
+                }
+                Made::Small(_) => work.table.set_durable(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes inner nodes; the round ends where none is left to write.
+    fn write_nodes(
+        &mut self,
+        shared: &Arc<Shared>,
+        now: Timestamp,
+        mut round: Round,
+    ) -> Result<Stage> {
+        let tables: Vec<Arc<Table>> = if round.node_changes == NODE_CHANGES {
+            let mut tables: Vec<_> = round.works.iter().map(|work| &work.table).collect();
+            tables.dedup_by_key(|table| table.id());
+            tables.into_iter().cloned().collect()
+        } else {
+            shared.tables.lock().values().cloned().collect()
+        };
+        let mut written = Vec::new();
+        for table in &tables {
+            let pages = table.lock().directory.to_write(round.node_changes, round.through);
+            for page in pages {
+                write_node(shared, &mut self.session, now, table, &page)?;
+                written.push(Written { table: Arc::clone(table), page });
+            }
+        }
+        if written.is_empty() {
+            self.finish(shared, &round)?;
+            return Ok(Stage::Idle);
+        }
+        round.point = self.session.sync_point();
+        Ok(Stage::Nodes(round, written))
+    }
+
+    fn finish(&mut self, shared: &Arc<Shared>, round: &Round) -> Result<()> {
+        if !round.ends_sweep {
+            return Ok(());
+        }
+        let low = Sequence(self.sweep.0 + 1);
+        let below = shared.journal.lock().set_low(low);
+        match below {
+            Some(below) => shared.store.store().trim_journal(shared.options.lane, below),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes an inner node; numbers that it names are set apart before.
+fn write_node(
+    shared: &Shared,
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    table: &Table,
+    node: &NodePage,
+) -> Result<()> {
+    reserve(shared, session, now, table)?;
+    Counters::add(&shared.counters.node_writes, 1);
+    let key = page_key(table.id(), node.page, PageRole::Page);
+    if node.page != ROOT_PAGE {
+        return shared.write(session, now, &key, &node.bytes);
+    }
+    write_root(shared, session, now, table, &node.bytes)
+}
+
+/// Writes page 1 of a table, and with it its name.
+fn write_root(
+    shared: &Shared,
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    table: &Table,
+    page: &[u8],
+) -> Result<()> {
+    let root = Root { created: table.created().0, name: table.name(), page };
+    let key = page_key(table.id(), ROOT_PAGE, PageRole::Page);
+    shared.write(session, now, &key, &root.encode())
+}
+
+/// Sets numbers of pages apart, where those that are have been taken.
+fn reserve(
+    shared: &Shared,
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    table: &Table,
+) -> Result<()> {
+    let reserved = {
+        let directory: &mut Directory = &mut table.lock().directory;
+        if !directory.lacks_numbers() {
+            return Ok(());
+        }
+        directory.reserve_numbers()
+    };
+    let key = page_key(table.id(), 0, PageRole::Page);
+    shared.write(session, now, &key, &reserved.to_le_bytes())
+}
+
+/// Whether memory or the journal asks for merges.
+fn is_asked_for(shared: &Shared) -> Result<bool> {
+    if shared.arena.read().bytes_in_use() > shared.options.waiting_bytes_max / 4 * 3 {
+        return Ok(true);
+    }
+    let state = shared.store.store().journal_state(shared.options.lane)?;
+    let journal = shared.journal.lock();
+    Ok(state.segments > state.segments_max / 2 && journal.low() <= journal.last())
+}

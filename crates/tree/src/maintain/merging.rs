@@ -1,0 +1,317 @@
+//! One leaf's part of a round: read what is needed, merge, write.
+
+use std::sync::Arc;
+
+use entresol_flash::{Result, Timestamp};
+
+use super::{reserve, write_root};
+use crate::filter::Filter;
+use crate::format::{Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key};
+use crate::merge::{
+    DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
+};
+use crate::node::is_known;
+use crate::sequence::Sequence;
+use crate::session::{damaged, refused};
+use crate::shared::Shared;
+use crate::statistics::Counters;
+use crate::table::{Copied, Keys, LeafAt, NewChild, Place, ROOT_PAGE, Table};
+
+/// A delta page is at most this share of its leaf: above it the leaf is written anew.
+const DELTA_SHARE: usize = 3;
+/// A small table's rows stand in its first record up to so many bytes.
+const SMALL_BYTES_MAX: usize = 2 << 10;
+/// Bytes of a change in a delta page beside key and value.
+const ENTRY_BYTES: usize = 6;
+
+/// A leaf of a round.
+pub(super) struct Work {
+    pub table: Arc<Table>,
+    /// The leaf's range.
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    pub made: Made,
+}
+
+/// What a merge made of a leaf.
+pub(super) enum Made {
+    /// Nothing: there was nothing to merge.
+    Nothing,
+    /// A delta page in place of the one before.
+    Delta { at: LeafAt, delta: NewDelta },
+    /// Leaves in place of the leaf.
+    Leaves(NewLeaves),
+    /// The first record of a small table, by its page.
+    Small(Vec<u8>),
+}
+
+/// Leaves in place of one, those to the right written already.
+pub(super) struct NewLeaves {
+    /// The number of the leaf.
+    pub number: u32,
+    pub had_delta: bool,
+    /// Its page, unless that was written with the others.
+    page: Option<Vec<u8>>,
+    child: Child,
+    others: Vec<NewChild>,
+    /// The table was small.
+    grows: bool,
+}
+
+/// What a merge reads.
+struct Input {
+    at: LeafAt,
+    copied: Copied,
+    base: Option<Vec<u8>>,
+    delta: Option<Vec<u8>>,
+    has_delta: bool,
+}
+
+/// Where a round does its work.
+pub(super) struct Site<'s> {
+    pub shared: &'s Shared,
+    pub session: &'s mut entresol_tier::Session,
+    pub now: Timestamp,
+    pub through: Sequence,
+}
+
+impl Site<'_> {
+    fn read(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Counters::add(&self.shared.counters.merge_reads, 1);
+        self.shared.read(self.session, self.now, key)
+    }
+
+    fn write(&mut self, key: &[u8], page: &[u8]) -> Result<()> {
+        self.shared.write(self.session, self.now, key, page)
+    }
+}
+
+impl Work {
+    pub(super) fn new(table: &Arc<Table>, key: Vec<u8>) -> Work {
+        Work { table: Arc::clone(table), low: key, high: None, made: Made::Nothing }
+    }
+
+    /// Reads and merges, and writes the leaves right of the first. The rest of the leaf's range,
+    /// where the leaf ends before the directory thought.
+    pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Option<Work>> {
+        let Some((at, copied)) = self.locate(site) else { return Ok(None) };
+        if copied.is_empty() {
+            return Ok(None);
+        }
+        if let Some(delta) = self.merge_into_delta(site, &at, &copied)? {
+            self.made = Made::Delta { at, delta };
+            return Ok(None);
+        }
+        let mut input = self.read(site, at, copied)?;
+        let rest = self.learn(site, &mut input)?;
+        let made = self.rewrite(site, &input)?;
+        self.made = made;
+        Ok(rest)
+    }
+
+    /// The leaf, its range, and its changes up to `through`.
+    fn locate(&mut self, site: &Site<'_>) -> Option<(LeafAt, Copied)> {
+        let state = self.table.lock();
+        let Place::Leaf(at) = state.directory.locate(&self.low) else { return None };
+        self.low = state.directory.low_of(&at).to_vec();
+        self.high.clone_from(&at.high);
+        let mut copied = Copied::default();
+        let arena = site.shared.arena.read();
+        copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
+        copied.retain_through(site.through);
+        Some((at, copied))
+    }
+
+    fn keys(&self) -> Keys<'_> {
+        Keys { low: &self.low, high: self.high.as_deref() }
+    }
+
+    /// A new delta page, if one is enough and the leaf itself need not be read.
+    fn merge_into_delta(
+        &self,
+        site: &mut Site<'_>,
+        at: &LeafAt,
+        copied: &Copied,
+    ) -> Result<Option<NewDelta>> {
+        let child = &at.child;
+        let bytes = copied.bytes() + ENTRY_BYTES * copied.count() + usize::from(child.delta_bytes);
+        let is_enough = bytes * DELTA_SHARE <= usize::from(child.base_bytes);
+        if child.page == ROOT_PAGE || !is_known(child) || !is_enough {
+            return Ok(None);
+        }
+        let key = page_key(self.table.id(), child.page, PageRole::Delta);
+        let old = if child.delta_bytes > 0 { site.read(&key)? } else { None };
+        let rows = old.as_deref().map(Rows::parse).transpose();
+        let rows = rows.map_err(|damage| damaged(&self.table, &damage))?;
+        let target = DeltaTarget { through: site.through, has_sequences: false };
+        let made = merge_delta(rows, child.sequence, &copied.changes(), target);
+        made.map(Some).map_err(|damage| damaged(&self.table, &damage))
+    }
+
+    fn read(&self, site: &mut Site<'_>, at: LeafAt, copied: Copied) -> Result<Input> {
+        let id = self.table.id();
+        let delta_key = page_key(id, at.child.page, PageRole::Delta);
+        let delta = if at.child.delta_bytes > 0 { site.read(&delta_key)? } else { None };
+        let record = site.read(&page_key(id, at.child.page, PageRole::Page))?;
+        let base = match record {
+            Some(record) if at.child.page == ROOT_PAGE => {
+                let root = Root::decode(&record).map_err(|damage| damaged(&self.table, &damage))?;
+                Some(root.page.to_vec())
+            }
+            None if at.child.page != ROOT_PAGE => {
+                let missing = format!("page {} is missing", at.child.page);
+                return Err(damaged(&self.table, &missing));
+            }
+            record => record,
+        };
+        let has_delta = delta.is_some();
+        Ok(Input { at, copied, base, delta, has_delta })
+    }
+
+    /// Enters a right neighbour that the directory does not know, and keeps to the leaf's own
+    /// range.
+    fn learn(&mut self, site: &Site<'_>, input: &mut Input) -> Result<Option<Work>> {
+        let Some(base) = &input.base else { return Ok(None) };
+        let rows = Rows::parse(base).map_err(|damage| damaged(&self.table, &damage))?;
+        let (high, right) = (rows.high_key(), rows.header().link as u32);
+        if high == self.high.as_deref() {
+            return Ok(None);
+        }
+        let high = high.unwrap_or_default().to_vec();
+        let mut state = self.table.lock();
+        state.directory.learn(&input.at, &high, right);
+        let rest = Work::new(&self.table, high.clone());
+        self.high = Some(high);
+        input.copied = Copied::default();
+        let arena = site.shared.arena.read();
+        input.copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
+        Ok(Some(rest))
+    }
+
+    fn rewrite(&self, site: &mut Site<'_>, input: &Input) -> Result<Made> {
+        let empty;
+        let base = match &input.base {
+            Some(base) => base,
+            None => {
+                empty = empty_leaf();
+                &empty
+            }
+        };
+        let error = |error: MergeError| refused(&self.table, &error);
+        let leaf = Leaf::parse(base, input.delta.as_deref()).map_err(|d| error(d.into()))?;
+        let function = site.shared.merge_of(&self.table);
+        let mut changes = input.copied.changes();
+        changes.retain(|change| change.sequence <= site.through);
+        let mut limits = site.shared.limits();
+        let is_small = input.at.child.page == ROOT_PAGE;
+        if is_small && base.len() + input.copied.bytes() <= SMALL_BYTES_MAX {
+            limits.leaf_bytes_max = usize::MAX;
+        }
+        let grows = is_small && limits.leaf_bytes_max != usize::MAX;
+        let number = match grows {
+            true => self.table.lock().directory.take_number(),
+            false => input.at.child.page,
+        };
+        let mut rewrite = Rewrite {
+            number,
+            through: site.through,
+            limits,
+            merge: function.as_ref().map(|function| &**function as _),
+            fresh: &mut || self.table.lock().directory.take_number(),
+        };
+        let mut made = merge_leaves(&[leaf], &changes, &mut rewrite).map_err(error)?;
+        if is_small && !grows {
+            return Ok(Made::Small(made.swap_remove(0).page));
+        }
+        self.write_rights(site, made, grows, input.has_delta)
+    }
+
+    /// Writes all leaves but the first, and that one too where nothing names it so far.
+    fn write_rights(
+        &self,
+        site: &mut Site<'_>,
+        made: Vec<NewLeaf>,
+        grows: bool,
+        had_delta: bool,
+    ) -> Result<Made> {
+        reserve(site.shared, site.session, site.now, &self.table)?;
+        Counters::add(&site.shared.counters.leaf_writes, made.len());
+        let mut made = made.into_iter();
+        let first = made.next().expect("a merge makes a leaf");
+        let child = child_of(&first, site.through);
+        let mut others = Vec::with_capacity(made.len());
+        for leaf in made {
+            site.write(&page_key(self.table.id(), leaf.number, PageRole::Page), &leaf.page)?;
+            let child = child_of(&leaf, site.through);
+            others.push(NewChild { separator: leaf.separator.unwrap_or_default(), child });
+        }
+        let mut page = Some(first.page);
+        if grows && let Some(page) = page.take() {
+            site.write(&page_key(self.table.id(), first.number, PageRole::Page), &page)?;
+        }
+        let number = first.number;
+        Ok(Made::Leaves(NewLeaves { number, had_delta, page, child, others, grows }))
+    }
+
+    /// Writes what others wait for, enters it, and lets the changes leave memory.
+    pub(super) fn write_left(&mut self, site: &mut Site<'_>) -> Result<()> {
+        let id = self.table.id();
+        match &mut self.made {
+            Made::Nothing => return Ok(()),
+            Made::Delta { at, delta } => {
+                site.write(&page_key(id, at.child.page, PageRole::Delta), &delta.page)?;
+                Counters::add(&site.shared.counters.delta_writes, 1);
+                let delta_bytes = delta.page.len() as u16;
+                let child = Child { delta_bytes, filter: delta.filter.0, ..at.child };
+                self.table.lock().directory.replace(&self.low, child, Vec::new());
+            }
+            Made::Leaves(made) => {
+                if let Some(page) = made.page.take() {
+                    site.write(&page_key(id, made.number, PageRole::Page), &page)?;
+                }
+                let directory = &mut self.table.lock().directory;
+                if made.grows {
+                    directory.grow(made.number);
+                }
+                directory.replace(&self.low, made.child, std::mem::take(&mut made.others));
+            }
+            Made::Small(page) => {
+                write_root(site.shared, site.session, site.now, &self.table, page)?;
+            }
+        }
+        self.forget(site);
+        Ok(())
+    }
+
+    /// Lets the leaf's changes leave memory.
+    fn forget(&self, site: &Site<'_>) {
+        let mut state = self.table.lock();
+        let mut arena = site.shared.arena.write();
+        let high = self.high.as_deref();
+        state.pending.remove_through(&mut arena, &self.low, high, site.through);
+    }
+}
+
+/// What the directory knows of a new leaf.
+fn child_of(leaf: &NewLeaf, through: Sequence) -> Child {
+    Child {
+        page: leaf.number,
+        sequence: through,
+        base_bytes: u16::try_from(leaf.page.len()).unwrap_or(0),
+        delta_bytes: 0,
+        rows: leaf.rows,
+        filter: Filter::default().0,
+    }
+}
+
+/// The leaf of a table that has none.
+fn empty_leaf() -> Vec<u8> {
+    let frame = PageFrame {
+        kind: PageKind::Leaf,
+        high_key: None,
+        sequence: Sequence(0),
+        link: 0,
+        has_sequences: false,
+    };
+    PageBuilder::default().page(0..0, frame)
+}

@@ -1,0 +1,249 @@
+//! Inner nodes in memory: where a key's leaf is, without a read.
+
+use crate::format::{Child, Children, ChildrenBuilder, Damage, NodeFrame};
+use crate::sequence::Sequence;
+
+/// A node is split where its page would be larger.
+const NODE_BYTES_MAX: usize = 7680;
+/// What the page of a node has for each child beside the separator, and for itself.
+const CHILD_BYTES: usize = 32;
+const FRAME_BYTES: usize = 32;
+
+/// Which node of a table, in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeId(pub u32);
+
+/// An inner node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Its number in the table.
+    pub page: u32,
+    /// 1 above leaves.
+    pub level: u8,
+    /// Below which key its keys are.
+    pub high: Option<Box<[u8]>>,
+    /// The node to the right, 0 for none.
+    pub right: u32,
+    /// Changes since its page was written.
+    pub changes: u32,
+    /// Whether it has a page at all.
+    pub is_written: bool,
+    separators: Vec<u8>,
+    /// Where each separator ends.
+    ends: Vec<u32>,
+    children: Vec<Child>,
+    /// Which children are in memory; of nodes above level 1 only.
+    loaded: Vec<Option<NodeId>>,
+}
+
+impl Node {
+    /// A node without children.
+    pub(crate) fn new(page: u32, level: u8) -> Node {
+        Node {
+            page,
+            level,
+            high: None,
+            right: 0,
+            changes: 0,
+            is_written: false,
+            separators: Vec::new(),
+            ends: Vec::new(),
+            children: Vec::new(),
+            loaded: Vec::new(),
+        }
+    }
+
+    /// The node of the page `bytes`, number `page`. What the page says of its children counts where
+    /// `is_exact`: the store was closed after it was written. Else leaves and delta pages may have
+    /// changed since.
+    pub(crate) fn from_page(page: u32, bytes: &[u8], is_exact: bool) -> Result<Node, Damage> {
+        let children = Children::parse(bytes)?;
+        children.check()?;
+        let header = children.header();
+        let right = u32::try_from(header.link)
+            .map_err(|_| Damage::new("right neighbour", usize::MAX, u32::MAX as usize))?;
+        let mut node = Node {
+            high: children.high_key().map(Box::from),
+            right,
+            is_written: true,
+            ..Node::new(page, header.level)
+        };
+        let mut separator = Vec::new();
+        for index in 0..children.count() {
+            children.separator(index, &mut separator)?;
+            let child = children.child(index)?;
+            let child = if is_exact { child } else { Child { page: child.page, ..UNKNOWN } };
+            node.insert(index, &separator, child, None);
+        }
+        node.changes = 0;
+        Ok(node)
+    }
+
+    /// How many children there are.
+    pub(crate) fn count(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Separator of child `index`.
+    pub(crate) fn separator(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.separators[start..self.ends[index] as usize]
+    }
+
+    /// The key below which the keys of child `index` are.
+    pub(crate) fn high_of(&self, index: usize) -> Option<&[u8]> {
+        if index + 1 < self.count() {
+            Some(self.separator(index + 1))
+        } else {
+            self.high.as_deref()
+        }
+    }
+
+    /// The child whose range has `key`.
+    pub(crate) fn position(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.separator(middle) <= key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low.saturating_sub(1)
+    }
+
+    pub(crate) fn child(&self, index: usize) -> &Child {
+        &self.children[index]
+    }
+
+    pub(crate) fn child_mut(&mut self, index: usize) -> &mut Child {
+        self.changes += 1;
+        &mut self.children[index]
+    }
+
+    /// The node of child `index`, if it is in memory.
+    pub(crate) fn loaded(&self, index: usize) -> Option<NodeId> {
+        self.loaded[index]
+    }
+
+    pub(crate) fn set_loaded(&mut self, index: usize, node: NodeId) {
+        self.loaded[index] = Some(node);
+    }
+
+    /// Puts a child at `index`.
+    pub(crate) fn insert(
+        &mut self,
+        index: usize,
+        separator: &[u8],
+        child: Child,
+        loaded: Option<NodeId>,
+    ) {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        self.separators.splice(start..start, separator.iter().copied());
+        self.ends.insert(index, start as u32);
+        for end in &mut self.ends[index..] {
+            *end += separator.len() as u32;
+        }
+        self.children.insert(index, child);
+        if self.level > 1 {
+            self.loaded.insert(index, loaded);
+        }
+        self.changes += 1;
+    }
+
+    /// Whether its page would be too large.
+    pub(crate) fn is_too_large(&self) -> bool {
+        let high = self.high.as_ref().map_or(0, |high| high.len());
+        let bytes = FRAME_BYTES + high + self.separators.len() + CHILD_BYTES * self.count();
+        bytes > NODE_BYTES_MAX && self.count() > 1
+    }
+
+    /// Cuts the right half off, which becomes page `page`. Where keys ascend the left half stays
+    /// large: `last` says that the last child is the one that came last.
+    pub(crate) fn split(&mut self, page: u32, last: Last) -> Node {
+        let at = match last {
+            Last::CameLast => self.count() - 1,
+            Last::IsOld => self.count() / 2,
+        };
+        let start = self.ends[at - 1] as usize;
+        let mut right = Node::new(page, self.level);
+        right.high = self.high.take();
+        right.right = self.right;
+        right.separators = self.separators.split_off(start);
+        right.ends = self.ends.split_off(at).into_iter().map(|end| end - start as u32).collect();
+        right.children = self.children.split_off(at);
+        if self.level > 1 {
+            right.loaded = self.loaded.split_off(at);
+        }
+        right.changes = 1;
+        self.changes += 1;
+        self.high = Some(Box::from(right.separator(0)));
+        self.right = page;
+        right
+    }
+
+    /// Takes over all that `other` has, which is left without children.
+    pub(crate) fn take_from(&mut self, other: &mut Node) {
+        let page = self.page;
+        let is_written = self.is_written;
+        let empty = Node::new(other.page, other.level);
+        *self = std::mem::replace(other, empty);
+        self.page = page;
+        self.is_written = is_written;
+    }
+
+    /// Its page, with the children that `may_name` allows: it is asked for each one that is in
+    /// memory. `None`, if it must not name the first one.
+    pub(crate) fn page_bytes(
+        &self,
+        sequence: Sequence,
+        may_name: impl Fn(NodeId) -> bool,
+    ) -> Option<Vec<u8>> {
+        let mut builder = ChildrenBuilder::default();
+        for (index, child) in self.children.iter().enumerate() {
+            let below = if self.level > 1 { self.loaded[index] } else { None };
+            if below.is_none_or(&may_name) {
+                builder.push(self.separator(index), *child);
+            } else if index == 0 {
+                return None;
+            }
+        }
+        let high_key = self.high.as_deref();
+        Some(builder.node(NodeFrame { level: self.level, high_key, right: self.right, sequence }))
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Node>()
+            + self.separators.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.children.capacity() * size_of::<Child>()
+            + self.loaded.capacity() * size_of::<Option<NodeId>>()
+    }
+}
+
+/// Which child of a node came last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// The last one: keys ascend.
+    CameLast,
+    /// Another one.
+    IsOld,
+}
+
+/// A child of which nothing but its number is known.
+pub(crate) const UNKNOWN: Child = Child {
+    page: 0,
+    sequence: Sequence(0),
+    base_bytes: 0,
+    delta_bytes: u16::MAX,
+    rows: 0,
+    filter: u64::MAX,
+};
+
+/// Whether the range and the size of a leaf are known: it was written or read in this opening, or
+/// the store was closed after it was written.
+pub(crate) fn is_known(child: &Child) -> bool {
+    child.base_bytes != 0
+}

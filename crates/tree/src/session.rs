@@ -1,0 +1,492 @@
+//! One thread's door to ordered tables: operations submitted, then visited as they finish.
+//!
+//! Invariants:
+//! 1. Every submitted operation is visited exactly once.
+//! 2. A read looks at the changes that wait *before* it reads a page: changes move from memory to
+//!    delta pages to leaves, never back, so none is passed over. A page that is newer than what was
+//!    copied says so by its sequence.
+//! 3. No table is locked while a read is in flight, nor while the store is called.
+
+mod lookup;
+mod scan;
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use entresol_flash::{Durability, Error, ErrorKind, JournalAppend, JournalSequence, Operation};
+use entresol_flash::{Outcome as Stored, Result, Timestamp};
+use entresol_tier::SessionOptions;
+
+use crate::error::corrupt;
+use crate::format::{
+    BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, PageRole, ROW_KEY_BYTES_MAX, page_key,
+};
+use crate::merge::Change;
+use crate::recovery::NAMES;
+use crate::sequence::Sequence;
+use crate::shared::Shared;
+use crate::statistics::Counters;
+use crate::table::{Missing, Table};
+use lookup::Lookup;
+pub(crate) use lookup::refused;
+use scan::Scanning;
+
+pub use scan::{RowBuffer, RowRange};
+
+/// Bytes of a batch before its operations, and of an operation before its key.
+const BATCH_BYTES: usize = 24;
+const OPERATION_BYTES: usize = 14;
+
+/// How an operation ended. Slices are valid during the visit only.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'a> {
+    /// Get: the row's value.
+    Found(&'a [u8]),
+    /// Get: there is no such row.
+    Missing,
+    /// Write: done at the durability asked for. The sequence is that of the last change.
+    Done(Sequence),
+    /// Scan: the rows.
+    Rows(&'a RowBuffer),
+}
+
+/// Called with the token and the outcome of each finished operation.
+pub type Visit<'v> = &'v mut dyn FnMut(u64, Result<Outcome<'_>>);
+
+/// One row of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct RowAt<'a> {
+    /// The table.
+    pub table: &'a Arc<Table>,
+    /// The row's key: 1 byte to 2 KiB.
+    pub key: &'a [u8],
+}
+
+/// Changes that become durable together.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteBatch<'a> {
+    /// The changes, at least one, in their order.
+    pub writes: &'a [Write<'a>],
+    /// What is survived once the batch is acknowledged; `None`: the store's level.
+    pub durability: Option<Durability>,
+}
+
+/// One change of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// The table.
+    pub table: &'a Arc<Table>,
+    /// The row's key.
+    pub key: &'a [u8],
+    /// What is done to it.
+    pub action: Action<'a>,
+}
+
+/// What a write does to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// The row has this value from now on.
+    Put(&'a [u8]),
+    /// There is no such row from now on.
+    Remove,
+    /// Adds a part, which the table's merge function folds into the row.
+    Add(&'a [u8]),
+}
+
+impl<'a> Action<'a> {
+    fn effect(self) -> Effect {
+        match self {
+            Action::Put(_) => Effect::Put,
+            Action::Remove => Effect::Remove,
+            Action::Add(_) => Effect::Part,
+        }
+    }
+
+    fn value(self) -> &'a [u8] {
+        match self {
+            Action::Put(value) | Action::Add(value) => value,
+            Action::Remove => &[],
+        }
+    }
+}
+
+/// One thread's operations on ordered tables.
+pub struct Session {
+    shared: Arc<Shared>,
+    store: entresol_tier::Session,
+    operations: Vec<Option<Pending>>,
+    unused: Vec<u32>,
+    in_flight: usize,
+    finished: Vec<Finished>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("in_flight", &self.in_flight).finish_non_exhaustive()
+    }
+}
+
+/// An operation that waits for the store.
+enum Pending {
+    Get(Box<Lookup>),
+    Scan(Box<Scanning>),
+    Write { token: u64, first: Sequence, last: Sequence },
+}
+
+/// What the store answered to an operation, and what is to be done outside of its locks.
+enum Finished {
+    /// A lookup or a scan goes on.
+    Next { slot: u32, next: Next },
+    /// A batch stands in the journal.
+    Placed { first: Sequence, record: JournalSequence },
+}
+
+/// What an operation does next.
+enum Next {
+    /// It was visited.
+    Done,
+    /// It looks where its key is, again or further on.
+    Locate,
+    /// It has the page of an inner node.
+    Load(Missing, Vec<u8>),
+    /// The page of an inner node is not there: it was located before the node was written.
+    Reload,
+    /// A leaf says that its keys end before those that the directory gives it.
+    Learn { high: Vec<u8>, right: u32 },
+    /// It has the delta page and wants the leaf.
+    ReadLeaf,
+    /// It fails.
+    Fail(Error),
+}
+
+impl Session {
+    pub(crate) fn new(shared: &Arc<Shared>, options: SessionOptions) -> Result<Session> {
+        let store = shared.store.session(options)?;
+        Ok(Session {
+            shared: Arc::clone(shared),
+            store,
+            operations: Vec::new(),
+            unused: Vec::new(),
+            in_flight: 0,
+            finished: Vec::new(),
+        })
+    }
+
+    /// The table `name`. It comes into being with its first change; before it is as an empty one.
+    /// Waits for one read, where nobody has opened it before.
+    ///
+    /// Errors: `Busy`, while operations of the session are in flight.
+    pub fn table(&mut self, now: Timestamp, name: &[u8]) -> Result<Arc<Table>> {
+        let shared = Arc::clone(&self.shared);
+        shared.open_table(&mut self.store, now, name)
+    }
+
+    /// Begins to read a row.
+    pub fn get(&mut self, token: u64, now: Timestamp, row: RowAt<'_>, visit: Visit<'_>) {
+        let RowAt { table, key } = row;
+        self.in_flight += 1;
+        Counters::add(&self.shared.counters.gets, 1);
+        if let Err(error) = check_key(key) {
+            return self.finish(token, Err(error), visit);
+        }
+        let lookup = Box::new(Lookup::new(token, table, key));
+        let slot = self.take(Pending::Get(lookup));
+        self.advance(slot, now, Next::Locate, visit);
+    }
+
+    /// Begins to read rows in the order of their keys.
+    pub fn scan(&mut self, token: u64, now: Timestamp, range: RowRange<'_>, visit: Visit<'_>) {
+        self.in_flight += 1;
+        let slot = self.take(Pending::Scan(Box::new(Scanning::new(token, range))));
+        self.advance(slot, now, Next::Locate, visit);
+    }
+
+    /// Begins a batch: all of its changes become durable together, in the order given. Each row is
+    /// seen by readers from then on, not all of them at the same moment.
+    ///
+    /// Errors: `Busy`, while too many changes wait for merges, and `Full`, where the journal has no
+    /// room: call `Tree::maintain` and try again.
+    pub fn write(&mut self, token: u64, now: Timestamp, batch: WriteBatch<'_>, visit: Visit<'_>) {
+        let WriteBatch { writes, durability } = batch;
+        self.in_flight += 1;
+        if let Err(error) = self.check(writes) {
+            return self.finish(token, Err(error), visit);
+        }
+        match self.append(token, now, writes, durability) {
+            Ok(Some(last)) => self.finish(token, Ok(Outcome::Done(last)), visit),
+            Ok(None) => {}
+            Err(error) => self.finish(token, Err(error), visit),
+        }
+    }
+
+    fn check(&self, writes: &[Write<'_>]) -> Result<()> {
+        let waiting = self.shared.arena.read().bytes_in_use();
+        if waiting >= self.shared.options.waiting_bytes_max {
+            let most = self.shared.options.waiting_bytes_max;
+            let detail = format!(
+                "{waiting} bytes of changes wait for merges, {most} may; maintain, then try again"
+            );
+            return Err(Error::new(ErrorKind::Busy, detail));
+        }
+        if writes.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidInput, "a batch without a change"));
+        }
+        let mut bytes = BATCH_BYTES;
+        for write in writes {
+            check_key(write.key)?;
+            let value = write.action.value().len();
+            if value > INLINE_VALUE_BYTES_MAX {
+                let detail = format!(
+                    "a row's value has {value} bytes; expected at most {INLINE_VALUE_BYTES_MAX}"
+                );
+                return Err(Error::new(ErrorKind::InvalidInput, detail));
+            }
+            let name = OPERATION_BYTES + write.table.name().len() + 8;
+            bytes += OPERATION_BYTES + write.key.len() + value + name;
+        }
+        let most = self.shared.store.store().journal_record_bytes_max();
+        if bytes > most {
+            let detail = format!("a batch of {bytes} bytes; expected at most {most}");
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        Ok(())
+    }
+
+    /// Appends a batch to the journal and enters its changes. The last sequence, if it is durable
+    /// as asked for at once.
+    fn append(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        writes: &[Write<'_>],
+        durability: Option<Durability>,
+    ) -> Result<Option<Sequence>> {
+        let count = writes.len() as u32;
+        let slot = self.take(Pending::Write { token, first: Sequence(0), last: Sequence(0) });
+        let shared = Arc::clone(&self.shared);
+        let mut journal = shared.journal.lock();
+        let names = fill(&mut journal.builder, writes);
+        let (next, low) = (journal.next(), journal.low());
+        let bytes = journal.builder.bytes(next, low);
+        let append = JournalAppend { lane: shared.options.lane, owner: 0, bytes, durability };
+        let bytes = bytes.len();
+        let mut answer = None;
+        self.store.submit_journal(slot.into(), now, append, &mut |_, outcome| {
+            answer = Some(outcome.map(journaled));
+        });
+        let answer = match answer.transpose() {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.give_back(slot);
+                return Err(error);
+            }
+        };
+        let first = journal.take(count + names);
+        let last = Sequence(first.0 + u64::from(count + names) - 1);
+        for (place, write) in writes.iter().enumerate() {
+            let sequence = Sequence(first.0 + place as u64);
+            let (effect, value) = (write.action.effect(), write.action.value());
+            let change = Change { key: write.key, effect, sequence, value };
+            let mut state = write.table.lock();
+            let entered = state.pending.insert(&mut shared.arena.write(), change);
+            // What is in the journal must be in memory; a batch may pass the cap a little.
+            entered.expect("an arena without a cap");
+        }
+        let counters = &shared.counters;
+        Counters::add(&counters.journal_bytes, bytes);
+        Counters::add(&counters.changes, writes.len());
+        let put: usize = writes.iter().map(|w| w.key.len() + w.action.value().len()).sum();
+        Counters::add(&counters.change_bytes, put);
+        if let Some(record) = answer {
+            journal.place(first, record);
+            self.give_back(slot);
+            return Ok(Some(last));
+        }
+        self.operations[slot as usize] = Some(Pending::Write { token, first, last });
+        Ok(None)
+    }
+
+    /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.
+    pub fn poll(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<()> {
+        let before = self.in_flight;
+        let wait_for = wait_for.min(before);
+        loop {
+            let missing = wait_for.saturating_sub(before - self.in_flight);
+            self.poll_store(usize::from(missing > 0), now, visit)?;
+            for finished in std::mem::take(&mut self.finished) {
+                match finished {
+                    Finished::Next { slot, next } => self.advance(slot, now, next, visit),
+                    Finished::Placed { first, record } => {
+                        self.shared.journal.lock().place(first, record);
+                    }
+                }
+            }
+            if before - self.in_flight >= wait_for {
+                return Ok(());
+            }
+        }
+    }
+
+    fn poll_store(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<()> {
+        let Session { shared, store, operations, unused, in_flight, finished } = self;
+        store.poll(wait_for, now, &mut |slot, outcome| {
+            let slot = slot as u32;
+            let pending = operations[slot as usize].as_mut().expect("an operation in flight");
+            let (token, answer) = match pending {
+                Pending::Write { token, first, last } => {
+                    let answer = outcome.map(|outcome| {
+                        let (first, record) = (*first, journaled(outcome));
+                        finished.push(Finished::Placed { first, record });
+                        Outcome::Done(*last)
+                    });
+                    (*token, answer)
+                }
+                Pending::Get(lookup) => {
+                    let next = lookup.take(shared, outcome, visit);
+                    finished.push(Finished::Next { slot, next });
+                    return;
+                }
+                Pending::Scan(scan) => {
+                    let next = scan.take(shared, outcome, visit);
+                    finished.push(Finished::Next { slot, next });
+                    return;
+                }
+            };
+            operations[slot as usize] = None;
+            unused.push(slot);
+            *in_flight -= 1;
+            visit(token, answer);
+        })?;
+        Ok(())
+    }
+
+    /// Hands gathered reads to the device without waiting.
+    pub fn flush(&mut self) -> Result<()> {
+        self.store.flush()
+    }
+
+    /// Operations begun and not yet visited.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Descriptors that poll readable when `poll(0, …)` may have something to visit.
+    pub fn poll_fds(&self) -> Vec<RawFd> {
+        self.store.poll_fds()
+    }
+
+    /// Does what comes next for the operation in `slot`, until it waits for the store or is done.
+    fn advance(&mut self, slot: u32, now: Timestamp, mut next: Next, visit: Visit<'_>) {
+        loop {
+            let shared = Arc::clone(&self.shared);
+            let pending = self.operations[slot as usize].as_mut().expect("an operation");
+            let key = match pending {
+                Pending::Get(lookup) => lookup.prepare(&shared, &self.store, next, visit),
+                Pending::Scan(scan) => scan.prepare(&shared, &self.store, next, visit),
+                Pending::Write { .. } => unreachable!("a write only waits"),
+            };
+            let key = match key {
+                Ok(Some(key)) => key,
+                Ok(None) => {
+                    self.give_back(slot);
+                    self.in_flight -= 1;
+                    return;
+                }
+                Err(error) => {
+                    let token = self.token_of(slot);
+                    self.give_back(slot);
+                    return self.finish(token, Err(error), visit);
+                }
+            };
+            Counters::add(&shared.counters.get_reads, 1);
+            let get = Operation::Get { key: shared.key(&key) };
+            let Session { store, operations, .. } = self;
+            let mut answer = None;
+            store.submit(slot.into(), now, get, &mut |_, outcome| {
+                answer = Some(match operations[slot as usize].as_mut() {
+                    Some(Pending::Get(lookup)) => lookup.take(&shared, outcome, visit),
+                    Some(Pending::Scan(scan)) => scan.take(&shared, outcome, visit),
+                    _ => unreachable!("a read of a lookup or a scan"),
+                });
+            });
+            match answer {
+                Some(after) => next = after,
+                None => return,
+            }
+        }
+    }
+
+    fn token_of(&self, slot: u32) -> u64 {
+        match self.operations[slot as usize].as_ref().expect("an operation") {
+            Pending::Get(lookup) => lookup.token(),
+            Pending::Scan(scan) => scan.token(),
+            Pending::Write { token, .. } => *token,
+        }
+    }
+
+    fn take(&mut self, pending: Pending) -> u32 {
+        if let Some(slot) = self.unused.pop() {
+            self.operations[slot as usize] = Some(pending);
+            return slot;
+        }
+        self.operations.push(Some(pending));
+        self.operations.len() as u32 - 1
+    }
+
+    fn give_back(&mut self, slot: u32) {
+        self.operations[slot as usize] = None;
+        self.unused.push(slot);
+    }
+
+    fn finish(&mut self, token: u64, answer: Result<Outcome<'_>>, visit: Visit<'_>) {
+        self.in_flight -= 1;
+        visit(token, answer);
+    }
+}
+
+/// Puts `writes` in `builder`, then the names of tables that have no page. How many names those
+/// are.
+fn fill(builder: &mut crate::format::BatchBuilder, writes: &[Write<'_>]) -> u32 {
+    builder.clear();
+    for Write { table, key, action } in writes {
+        let (effect, value) = (action.effect(), action.value());
+        builder.push(BatchOperation { table: table.id(), key, effect, value });
+    }
+    let mut names = 0;
+    for (place, Write { table, .. }) in writes.iter().enumerate() {
+        let is_named = writes[..place].iter().any(|before| before.table.id() == table.id());
+        if !table.is_durable() && !is_named {
+            let id = table.id().to_le_bytes();
+            let (key, effect) = (table.name(), Effect::Put);
+            builder.push(BatchOperation { table: NAMES, key, effect, value: &id });
+            names += 1;
+        }
+    }
+    names
+}
+
+fn journaled(outcome: Stored<'_>) -> JournalSequence {
+    match outcome {
+        Stored::Journaled { sequence } => sequence,
+        other => unreachable!("an append ends as one, not as {other:?}"),
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() || key.len() > ROW_KEY_BYTES_MAX {
+        let found = key.len();
+        let detail = format!("a row's key has {found} bytes; expected 1 to {ROW_KEY_BYTES_MAX}");
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    Ok(())
+}
+
+/// The key of a page's record.
+fn record_key(table: &Table, page: u32, role: PageRole) -> Vec<u8> {
+    page_key(table.id(), page, role).to_vec()
+}
+
+/// A page's bytes are not a page.
+pub(crate) fn damaged(table: &Table, damage: &dyn std::fmt::Display) -> Error {
+    corrupt(damage, table.id())
+}

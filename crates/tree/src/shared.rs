@@ -1,0 +1,182 @@
+//! What sessions and maintenance of ordered tables share, and how they read and write pages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use entresol_flash::{
+    Condition, Durability, Error, ErrorKind, Key, Operation, Outcome, PutOptions, Result, Timestamp,
+};
+use entresol_tier::Tiered;
+use parking_lot::{Mutex, RwLock};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::corrupt;
+use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, page_key};
+use crate::journal::Journal;
+use crate::merge::{LeafLimits, MergeFunction};
+use crate::options::TreeOptions;
+use crate::pending::Arena;
+use crate::recovery::Recovered;
+use crate::sequence::Sequence;
+use crate::statistics::Counters;
+use crate::table::{Directory, Table};
+
+/// A merge function that threads share.
+pub type SharedMerge = Arc<dyn MergeFunction + Send + Sync>;
+
+/// What all sessions and the maintenance share.
+pub(crate) struct Shared {
+    pub store: Arc<Tiered>,
+    pub options: TreeOptions,
+    pub journal: Mutex<Journal>,
+    /// The memory of all changes that wait.
+    pub arena: RwLock<Arena>,
+    pub tables: Mutex<HashMap<u64, Arc<Table>>>,
+    /// Changes that were in the journal, of tables that nobody has opened.
+    pub recovered: Mutex<Recovered>,
+    pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
+    pub counters: Counters,
+}
+
+impl Shared {
+    pub(crate) fn limits(&self) -> LeafLimits {
+        LeafLimits { leaf_bytes_max: self.options.leaf_bytes_max }
+    }
+
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key::new(self.options.space, bytes)
+    }
+
+    pub(crate) fn merge_of(&self, table: &Table) -> Option<SharedMerge> {
+        let merges = self.merges.lock();
+        if merges.is_empty() { None } else { merges.get(table.name()).cloned() }
+    }
+
+    /// The table `name`, which comes into being with its first change.
+    pub(crate) fn open_table(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        name: &[u8],
+    ) -> Result<Arc<Table>> {
+        if name.len() > ROW_KEY_BYTES_MAX {
+            let found = name.len();
+            let detail = format!("a table's name has {found} bytes; expected at most 2048");
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        let mut id = xxh3_64(name).max(1);
+        loop {
+            if let Some(table) = self.find_table(session, now, id, Some(name))? {
+                return Ok(table);
+            }
+            // Another table has the number: names have numbers by their hash.
+            id = id.wrapping_add(1).max(1);
+        }
+    }
+
+    /// The table with the number `id`, if its name is `name`. `None` for a name: whatever it is.
+    pub(crate) fn find_table(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        id: u64,
+        name: Option<&[u8]>,
+    ) -> Result<Option<Arc<Table>>> {
+        let is_named = |found: &[u8]| name.is_none_or(|name| name == found);
+        if let Some(table) = self.tables.lock().get(&id) {
+            return Ok(is_named(table.name()).then(|| Arc::clone(table)));
+        }
+        let key = page_key(id, crate::table::ROOT_PAGE, PageRole::Page);
+        let root = self.read(session, now, &key)?;
+        let reserved = self.read_reserved(session, now, id)?;
+        let is_exact = self.recovered.lock().is_exact;
+        // Another thread may have been as fast.
+        let mut tables = self.tables.lock();
+        if let Some(table) = tables.get(&id) {
+            return Ok(is_named(table.name()).then(|| Arc::clone(table)));
+        }
+        let mut recovered = self.recovered.lock();
+        let table = match &root {
+            Some(bytes) => {
+                let root = Root::decode(bytes).map_err(|damage| corrupt(&damage, id))?;
+                let directory =
+                    Directory::of_root(&root, is_exact).map_err(|damage| corrupt(&damage, id))?;
+                Table::new(id, root.name, Sequence(root.created), directory)
+            }
+            None => {
+                let Some(name) = name.or(recovered.name(id)) else { return Ok(None) };
+                Table::new(id, name, Sequence(0), Directory::default())
+            }
+        };
+        if root.is_some() {
+            table.set_durable();
+        }
+        if !is_named(table.name()) {
+            return Ok(None);
+        }
+        table.lock().directory.use_from(reserved);
+        if let Some(pending) = recovered.take(id) {
+            table.lock().pending = pending;
+        }
+        let table = Arc::new(table);
+        tables.insert(id, Arc::clone(&table));
+        Ok(Some(table))
+    }
+
+    /// Pages of the table from this number on were never used.
+    fn read_reserved(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        id: u64,
+    ) -> Result<u32> {
+        let key = page_key(id, 0, PageRole::Page);
+        let bytes = self.read(session, now, &key)?;
+        let number = bytes.and_then(|bytes| crate::format::u32_at(&bytes, 0));
+        Ok(number.unwrap_or(0))
+    }
+
+    /// Reads a record and waits for it.
+    pub(crate) fn read(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        if !session.may_hold(self.key(key)) {
+            return Ok(None);
+        }
+        let mut found = None;
+        session.run(now, Operation::Get { key: self.key(key) }, &mut |outcome| {
+            if let Outcome::Found(entry) = outcome {
+                found = Some(entry.value.to_vec());
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Writes a page. It is in the store, but not durable, on return.
+    pub(crate) fn write(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        Counters::add(&self.counters.page_bytes, value.len());
+        let options = PutOptions { durability: Some(Durability::Memory), ..PutOptions::default() };
+        let put = Operation::Put { key: self.key(key), value, options };
+        session.run(now, put, &mut |_| {})
+    }
+
+    /// Removes a page that nothing names.
+    pub(crate) fn remove(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        key: &[u8],
+    ) -> Result<()> {
+        let condition = Condition::Always;
+        session.run(now, Operation::Remove { key: self.key(key), condition }, &mut |_| {})
+    }
+}

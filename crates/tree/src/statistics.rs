@@ -1,0 +1,53 @@
+//! What ordered tables did since they were opened.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What tables did since they were opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub gets: AtomicU64,
+    pub get_reads: AtomicU64,
+    pub merge_reads: AtomicU64,
+    pub delta_writes: AtomicU64,
+    pub leaf_writes: AtomicU64,
+    pub node_writes: AtomicU64,
+    pub page_bytes: AtomicU64,
+    pub journal_bytes: AtomicU64,
+    pub changes: AtomicU64,
+    pub change_bytes: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, count: usize) {
+        counter.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+/// Figures of the tables since they were opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TreeStatistics {
+    /// Changes that wait in memory, bytes.
+    pub waiting_bytes: u64,
+    /// Gets that were answered.
+    pub gets: u64,
+    /// Pages that gets asked the store for.
+    pub get_reads: u64,
+    /// Pages that merges asked the store for.
+    pub merge_reads: u64,
+    /// Delta pages that were written.
+    pub delta_writes: u64,
+    /// Leaves that were written.
+    pub leaf_writes: u64,
+    /// Inner nodes that were written.
+    pub node_writes: u64,
+    /// Bytes of all pages that were written.
+    pub page_bytes: u64,
+    /// Bytes of batches in the journal.
+    pub journal_bytes: u64,
+    /// Changes that were made.
+    pub changes: u64,
+    /// Bytes of their keys and values.
+    pub change_bytes: u64,
+    /// Memory of inner nodes, bytes.
+    pub directory_bytes: u64,
+}

@@ -1,0 +1,76 @@
+//! One table in memory: where its leaves are, and the changes that wait for them.
+//!
+//! Lock order: a table is locked before the arena of changes. Nothing outside of this crate is
+//! called while one of them is.
+
+mod copied;
+mod directory;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+pub(crate) use copied::{Copied, Keys, next_key};
+pub(crate) use directory::{Directory, LeafAt, Missing, NewChild, NodePage, Place, ROOT_PAGE};
+
+use crate::pending::Pending;
+use crate::sequence::Sequence;
+
+/// A table that was opened. Shared by all sessions.
+#[derive(Debug)]
+pub struct Table {
+    id: u64,
+    name: Box<[u8]>,
+    /// Changes up to this one belong to a table that had the name before.
+    created: Sequence,
+    /// Whether its first record is durable, and with it its name.
+    is_durable: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// What the lock of a table protects.
+#[derive(Default)]
+pub(crate) struct State {
+    pub directory: Directory,
+    /// Changes that are in the journal and in no page.
+    pub pending: Pending,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    pub(crate) fn new(id: u64, name: &[u8], created: Sequence, directory: Directory) -> Table {
+        let state = State { directory, pending: Pending::default() };
+        let is_durable = AtomicBool::new(false);
+        Table { id, name: Box::from(name), created, is_durable, state: Mutex::new(state) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn created(&self) -> Sequence {
+        self.created
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.is_durable.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_durable(&self) {
+        self.is_durable.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}

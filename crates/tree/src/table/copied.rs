@@ -1,0 +1,118 @@
+//! Copies of changes that are in the journal and in no page.
+
+use std::ops::{Bound, Range};
+
+use crate::format::Effect;
+use crate::merge::Change;
+use crate::pending::{Arena, Pending};
+use crate::sequence::Sequence;
+
+/// A range of keys.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys<'a> {
+    pub low: &'a [u8],
+    pub high: Option<&'a [u8]>,
+}
+
+impl<'a> Keys<'a> {
+    fn high_bound(&self) -> Bound<&'a [u8]> {
+        self.high.map_or(Bound::Unbounded, Bound::Excluded)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.high.is_some_and(|high| high <= self.low)
+    }
+}
+
+/// The first key with changes that is `key` or above it.
+pub(crate) fn next_key(pending: &Pending, arena: &Arena, key: &[u8]) -> Option<Vec<u8>> {
+    let mut entries = pending.range(arena, Bound::Included(key), Bound::Unbounded);
+    entries.next().map(|entry| entry.key().to_vec())
+}
+
+/// Changes in memory of their own, ascending by key and then by sequence.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Copied {
+    bytes: Vec<u8>,
+    changes: Vec<Span>,
+}
+
+#[derive(Debug, Clone)]
+struct Span {
+    key: Range<usize>,
+    value: Range<usize>,
+    effect: Effect,
+    sequence: Sequence,
+}
+
+impl Copied {
+    /// Copies the changes of `key`, oldest first.
+    pub(crate) fn copy_key(&mut self, pending: &Pending, arena: &Arena, key: &[u8]) {
+        let bound = || Bound::Included(key);
+        let entry = pending.range(arena, bound(), bound()).next();
+        if let Some(entry) = entry {
+            self.extend(key, entry.oldest_first());
+        }
+    }
+
+    /// Copies the changes of `keys`, those of `limit` keys at most. The key at which it stopped, if
+    /// it did.
+    pub(crate) fn copy_range(
+        &mut self,
+        pending: &Pending,
+        arena: &Arena,
+        keys: Keys<'_>,
+        limit: usize,
+    ) -> Option<Vec<u8>> {
+        if keys.is_empty() {
+            return None;
+        }
+        let mut entries = pending.range(arena, Bound::Included(keys.low), keys.high_bound());
+        for entry in entries.by_ref().take(limit) {
+            self.extend(entry.key(), entry.oldest_first());
+        }
+        entries.next().map(|entry| entry.key().to_vec())
+    }
+
+    /// Adds the changes of `key`, oldest first.
+    fn extend<'c>(&mut self, key: &[u8], changes: impl Iterator<Item = Change<'c>>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let key = start..self.bytes.len();
+        for Change { effect, sequence, value, .. } in changes {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(value);
+            let value = start..self.bytes.len();
+            self.changes.push(Span { key: key.clone(), value, effect, sequence });
+        }
+    }
+
+    /// The changes.
+    pub(crate) fn changes(&self) -> Vec<Change<'_>> {
+        let change = |span: &Span| Change {
+            key: &self.bytes[span.key.clone()],
+            effect: span.effect,
+            sequence: span.sequence,
+            value: &self.bytes[span.value.clone()],
+        };
+        self.changes.iter().map(change).collect()
+    }
+
+    /// Drops the changes behind `through`.
+    pub(crate) fn retain_through(&mut self, through: Sequence) {
+        self.changes.retain(|change| change.sequence <= through);
+    }
+
+    /// Bytes of keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.changes.len()
+    }
+}

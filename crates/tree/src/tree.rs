@@ -1,0 +1,100 @@
+//! All ordered tables of a store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use entresol_flash::{Budget, Error, ErrorKind, Result, Timestamp};
+use entresol_tier::{SessionOptions, Tiered};
+use parking_lot::{Mutex, RwLock};
+
+use crate::maintain::{Maintainer, Progress};
+use crate::options::TreeOptions;
+use crate::recovery::recover;
+use crate::session::Session;
+use crate::shared::{Shared, SharedMerge};
+use crate::statistics::{Counters, TreeStatistics};
+
+/// The ordered tables of a store.
+pub struct Tree {
+    pub(crate) shared: Arc<Shared>,
+    maintainer: Mutex<Maintainer>,
+}
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Tree {
+    /// Opens the ordered tables of `store`, and reads what its journal has of them.
+    ///
+    /// Errors: `Corrupt`, if the journal is damaged; `InvalidInput`, if the store has no journal.
+    pub fn open(store: Arc<Tiered>, options: TreeOptions, now: Timestamp) -> Result<Tree> {
+        if store.store().journal_state(options.lane)?.segments_max == 0 {
+            let detail = "the store has no journal; ordered tables need `journal_bytes` above 0";
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        let (recovered, journal, arena) = recover(&store, &options, now)?;
+        let maintainer = Maintainer::new(&store, recovered.is_exact)?;
+        let counters = Counters::default();
+        let shared = Shared {
+            store,
+            options,
+            journal: Mutex::new(journal),
+            arena: RwLock::new(arena),
+            tables: Mutex::default(),
+            recovered: Mutex::new(recovered),
+            merges: Mutex::default(),
+            counters,
+        };
+        Ok(Tree { shared: Arc::new(shared), maintainer: Mutex::new(maintainer) })
+    }
+
+    /// A session for the calling thread.
+    pub fn session(&self, options: SessionOptions) -> Result<Session> {
+        Session::new(&self.shared, options)
+    }
+
+    /// Gives the table `name` its merge function. Its parts are folded from now on.
+    pub fn set_merge(&self, name: &[u8], merge: SharedMerge) {
+        self.shared.merges.lock().insert(Box::from(name), merge);
+    }
+
+    /// Merges changes that wait into pages, as far as memory or the journal ask for it. Never waits
+    /// for a sync; call it again and again.
+    pub fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Progress> {
+        let done = self.shared.store.maintain(now, budget)?;
+        let mut maintainer = self.maintainer.lock();
+        let merged = maintainer.step(&self.shared, now)?;
+        Ok(Progress { did_work: merged || done.more })
+    }
+
+    /// Merges all changes and writes all inner nodes, so that the next opening finds all that is
+    /// known now. Changes that come meanwhile are not lost, but not merged.
+    pub fn settle(&self, now: Timestamp) -> Result<()> {
+        self.maintainer.lock().settle(&self.shared, now)
+    }
+
+    /// Figures since the tables were opened.
+    pub fn statistics(&self) -> TreeStatistics {
+        let counters = &self.shared.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let tables: Vec<_> = self.shared.tables.lock().values().cloned().collect();
+        let directories = tables.iter().map(|table| table.lock().directory.memory_bytes() as u64);
+        TreeStatistics {
+            waiting_bytes: self.shared.arena.read().bytes_in_use(),
+            gets: read(&counters.gets),
+            get_reads: read(&counters.get_reads),
+            merge_reads: read(&counters.merge_reads),
+            delta_writes: read(&counters.delta_writes),
+            leaf_writes: read(&counters.leaf_writes),
+            node_writes: read(&counters.node_writes),
+            page_bytes: read(&counters.page_bytes),
+            journal_bytes: read(&counters.journal_bytes),
+            changes: read(&counters.changes),
+            change_bytes: read(&counters.change_bytes),
+            directory_bytes: directories.sum(),
+        }
+    }
+}

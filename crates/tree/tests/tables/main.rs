@@ -1,0 +1,113 @@
+//! Ordered tables against a map, in one life and over crashes.
+//!
+//! After a crash the tables are what a prefix of the batches makes of them, and no batch that was
+//! acknowledged as synced is missing from it. `ENTRESOL_SEED` and `ENTRESOL_PREFIX` replay a
+//! failure.
+
+mod world;
+
+use entresol_flash::Durability;
+use entresol_sim::CrashChoice;
+use entresol_workload::Random;
+
+use world::World;
+
+const BATCHES: usize = 400;
+/// What became of unsynced writes is tried in so many ways for each crash.
+const CHOICES_MAX: usize = 14;
+
+fn number_of(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+fn seeds(count: u64) -> Vec<u64> {
+    number_of("ENTRESOL_SEED").map_or_else(|| (1..=count).collect(), |seed| vec![seed])
+}
+
+/// Writes, looks, maintains, and sometimes closes and opens again.
+fn live(world: &mut World, batches: usize) -> Result<(), String> {
+    for _ in 0..batches {
+        let durability = match world.random.below(8) {
+            0 => Durability::Synced,
+            _ => Durability::Memory,
+        };
+        world.write(durability)?;
+        match world.random.below(12) {
+            0 | 1 => world.check_some()?,
+            2..6 => world.maintain(3)?,
+            6 if world.random.below(20) == 0 => {
+                world.settle_and_close()?;
+                world.open()?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn tables_hold_what_a_map_holds() {
+    for seed in seeds(12) {
+        let mut world = World::new(seed);
+        world.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let lived = live(&mut world, 3 * BATCHES).and_then(|()| {
+            world.durable = world.history.len();
+            world.check_prefix().map(drop)
+        });
+        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        world.settle_and_close().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let World { leaf_writes, delta_writes, .. } = world;
+        assert!(leaf_writes > 20 && delta_writes > 5, "{leaf_writes} {delta_writes}");
+    }
+}
+
+#[test]
+fn after_a_crash_tables_are_what_a_prefix_of_the_batches_makes() {
+    for seed in seeds(2) {
+        let mut whole = World::new(seed);
+        whole.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let first = whole.device.calls();
+        let lived = live(&mut whole, BATCHES);
+        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let calls = whole.device.calls();
+        let only = number_of("ENTRESOL_PREFIX");
+        let step = ((calls - first) / 80).max(1);
+        for prefix in
+            (first..calls).filter(|at| only.map_or(at % step == seed % step, |one| one == *at))
+        {
+            crash(seed, prefix);
+        }
+    }
+}
+
+fn crash(seed: u64, prefix: u64) {
+    let mut world = World::new(seed);
+    world.device.crash_after(prefix);
+    let stopped = world.open().and_then(|()| live(&mut world, BATCHES));
+    drop(stopped);
+    world.open = None;
+    world.device.crash_now();
+    let mut random = Random::new(seed ^ prefix << 20);
+    let mut choices = world.device.crash_choices();
+    while choices.len() > CHOICES_MAX {
+        choices.swap_remove(random.below(choices.len() as u64) as usize);
+    }
+    choices.extend((0..4).map(|_| CrashChoice::Random(random.next())));
+    for choice in choices {
+        let mut after = world.after(world.device.reopened(choice), seed + prefix);
+        let checked = after.open().and_then(|()| after.check_prefix()).and_then(|batches| {
+            if random.below(6) > 0 {
+                return Ok(());
+            }
+            after.history.truncate(batches);
+            after.durable = 0;
+            live(&mut after, 60)?;
+            let found = after.scan_all()?;
+            let is_same = found == after.model(after.history.len());
+            if is_same { Ok(()) } else { Err("rows differ after a second life".to_string()) }
+        });
+        checked.unwrap_or_else(|why| {
+            panic!("{why}\nafter {choice:?}; ENTRESOL_SEED={seed} ENTRESOL_PREFIX={prefix}")
+        });
+    }
+}

@@ -1,0 +1,377 @@
+//! Tables on a simulated device beside a model: each batch is a state of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use entresol_device::Device;
+use entresol_flash::{Budget, Durability, ErrorKind, StoreOptions, Timestamp};
+use entresol_sim::{SimDevice, SimOptions};
+use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
+use entresol_tree::{
+    Action, Folded, MergeFunction, Outcome, RowAt, RowRange, Session, Table, Tree, TreeOptions,
+    Write, WriteBatch,
+};
+use entresol_workload::Random;
+
+pub(crate) const NOW: Timestamp = Timestamp(1_000);
+const SEGMENT_BYTES: u32 = 64 << 10;
+const SEGMENTS: u64 = 40;
+const NAMES: [&[u8]; 3] = [b"first", b"second", b"third"];
+
+/// Rows of one table.
+pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A row: its key and its value.
+pub(crate) type Row = (Vec<u8>, Vec<u8>);
+
+/// What a scan asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    low: &'a [u8],
+    high: Option<&'a [u8]>,
+    limit: usize,
+}
+
+/// A change of the model: table, key, action.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    table: usize,
+    key: Vec<u8>,
+    action: Owned,
+}
+
+#[derive(Debug, Clone)]
+enum Owned {
+    Put(Vec<u8>),
+    Remove,
+    Add(Vec<u8>),
+}
+
+/// Folds parts by writing one behind the other.
+struct Append;
+
+impl MergeFunction for Append {
+    fn fold(&self, _: &[u8], base: Option<&[u8]>, parts: &[&[u8]], out: &mut Vec<u8>) -> Folded {
+        out.extend_from_slice(base.unwrap_or_default());
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+        Folded::Row
+    }
+}
+
+/// A store with tables, and all batches that were given to it.
+pub(crate) struct World {
+    pub device: SimDevice,
+    pub random: Random,
+    pub history: Vec<Vec<Change>>,
+    /// So many batches of the history are durable for sure.
+    pub durable: usize,
+    pub open: Option<Open>,
+    /// Leaves and delta pages that were written in openings that ended.
+    pub leaf_writes: u64,
+    pub delta_writes: u64,
+}
+
+pub(crate) struct Open {
+    tiered: Arc<Tiered>,
+    pub tree: Tree,
+    session: Session,
+    tables: Vec<Arc<Table>>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> World {
+        let base = u64::from(SEGMENT_BYTES).max(128 << 10);
+        let capacity = base + SEGMENTS * u64::from(SEGMENT_BYTES);
+        let device = SimDevice::new(SimOptions { place: 1, ..SimOptions::new(seed, capacity) });
+        World {
+            device,
+            random: Random::new(seed),
+            history: Vec::new(),
+            durable: 0,
+            open: None,
+            leaf_writes: 0,
+            delta_writes: 0,
+        }
+    }
+
+    /// The same history on another device.
+    pub(crate) fn after(&self, device: SimDevice, seed: u64) -> World {
+        let (history, durable) = (self.history.clone(), self.durable);
+        World {
+            device,
+            random: Random::new(seed),
+            history,
+            durable,
+            open: None,
+            leaf_writes: 0,
+            delta_writes: 0,
+        }
+    }
+
+    pub(crate) fn open(&mut self) -> Result<(), String> {
+        let store = StoreOptions {
+            durability: Durability::Memory,
+            shards: 2,
+            segment_bytes: SEGMENT_BYTES,
+            buffers_per_shard: 6,
+            journal_bytes: 8 * u64::from(SEGMENT_BYTES),
+            ..StoreOptions::default()
+        };
+        let options = TieredOptions {
+            store,
+            memory_bytes: 16 << 20,
+            cache_bytes: None,
+            admission: Admission::Always,
+        };
+        let device: Arc<dyn Device> = Arc::new(self.device.clone());
+        let tiered = Tiered::open(device, options, NOW).map_err(|error| error.to_string())?;
+        let options = TreeOptions {
+            waiting_bytes_max: 16 << 10,
+            leaf_bytes_max: 512,
+            ..TreeOptions::default()
+        };
+        let tree = Tree::open(Arc::clone(&tiered), options, NOW).map_err(|e| e.to_string())?;
+        NAMES.iter().for_each(|name| tree.set_merge(name, Arc::new(Append)));
+        let mut session = tree.session(SessionOptions::default()).map_err(|e| e.to_string())?;
+        let tables = NAMES.iter().map(|name| session.table(NOW, name));
+        let tables = tables.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        self.open = Some(Open { tiered, tree, session, tables });
+        Ok(())
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        match self.random.below(4) {
+            0 => format!("k{:05}", self.random.below(600)).into_bytes(),
+            1 => format!("long common prefix of keys {:03}", self.random.below(100)).into_bytes(),
+            2 => (self.history.len() as u32 / 2).to_be_bytes().to_vec(),
+            _ => vec![self.random.below(256) as u8],
+        }
+    }
+
+    fn batch(&mut self) -> Vec<Change> {
+        let count = 1 + self.random.below(5) * self.random.below(2);
+        let change = |world: &mut World| {
+            let (table, key) = (world.random.below(3) as usize, world.key());
+            let value = vec![b'a' + world.random.below(26) as u8; world.random.below(60) as usize];
+            let action = match world.random.below(10) {
+                0..7 => Owned::Put(value),
+                7 | 8 => Owned::Remove,
+                _ => Owned::Add(value[..value.len().min(3)].to_vec()),
+            };
+            Change { table, key, action }
+        };
+        (0..count).map(|_| change(self)).collect()
+    }
+
+    /// Writes a batch; `Busy` and `Full` are waited out.
+    pub(crate) fn write(&mut self, durability: Durability) -> Result<(), String> {
+        let batch = self.batch();
+        self.history.push(batch.clone());
+        let mut last = String::new();
+        for _ in 0..1000 {
+            match self.try_write(&batch, durability) {
+                Ok(()) => {
+                    if durability == Durability::Synced {
+                        self.durable = self.history.len();
+                    }
+                    return Ok(());
+                }
+                Err((ErrorKind::Busy | ErrorKind::Full, why)) => {
+                    last = why;
+                    self.maintain(4)?;
+                }
+                Err((_, why)) => return Err(why),
+            }
+        }
+        let Some(Open { tree, tiered, .. }) = &self.open else { unreachable!() };
+        let journal = tiered.store().journal_state(0).map_err(|error| error.to_string())?;
+        Err(format!("a batch found no room: {last}; {journal:?}, {:?}", tree.statistics()))
+    }
+
+    fn try_write(
+        &mut self,
+        batch: &[Change],
+        durability: Durability,
+    ) -> Result<(), (ErrorKind, String)> {
+        let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
+        let writes: Vec<Write<'_>> = batch
+            .iter()
+            .map(|change| {
+                let action = match &change.action {
+                    Owned::Put(value) => Action::Put(value),
+                    Owned::Remove => Action::Remove,
+                    Owned::Add(part) => Action::Add(part),
+                };
+                Write { table: &tables[change.table], key: &change.key, action }
+            })
+            .collect();
+        let mut ended = None;
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            ended = Some(outcome.map(|_| ()).map_err(|error| (error.kind(), error.to_string())));
+        };
+        let durability = Some(durability);
+        session.write(1, NOW, WriteBatch { writes: &writes, durability }, &mut visit);
+        while session.in_flight() > 0 {
+            let polled = session.poll(1, NOW, &mut visit);
+            polled.map_err(|error| (error.kind(), error.to_string()))?;
+        }
+        ended.unwrap_or_else(|| Err((ErrorKind::Io, "a batch was not visited".to_string())))
+    }
+
+    pub(crate) fn maintain(&mut self, turns: usize) -> Result<(), String> {
+        let Some(Open { tree, .. }) = &self.open else { return Ok(()) };
+        for _ in 0..turns {
+            let budget = Budget { segments: 2 };
+            tree.maintain(NOW, budget).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn settle_and_close(&mut self) -> Result<(), String> {
+        let Some(Open { tree, tiered, session, .. }) = self.open.take() else { return Ok(()) };
+        drop(session);
+        tree.settle(NOW).map_err(|error| error.to_string())?;
+        self.leaf_writes += tree.statistics().leaf_writes;
+        self.delta_writes += tree.statistics().delta_writes;
+        drop(tree);
+        tiered.close(NOW).map_err(|error| error.to_string())?;
+        self.durable = self.history.len();
+        Ok(())
+    }
+
+    /// The model after the first `batches` batches.
+    pub(crate) fn model(&self, batches: usize) -> [Rows; 3] {
+        let mut tables: [Rows; 3] = Default::default();
+        self.history[..batches].iter().for_each(|batch| apply(&mut tables, batch));
+        tables
+    }
+
+    /// All rows of the tables, by scans of a few rows each.
+    pub(crate) fn scan_all(&mut self) -> Result<[Rows; 3], String> {
+        let mut found: [Rows; 3] = Default::default();
+        for (index, rows) in found.iter_mut().enumerate() {
+            let mut low = Vec::new();
+            loop {
+                let limit = 1 + self.random.below(20) as usize;
+                let got = self.scan(index, Bounds { low: &low, high: None, limit })?;
+                let Some((last, _)) = got.last() else { break };
+                low = [&last[..], &[0]].concat();
+                rows.extend(got);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn scan(&mut self, table: usize, bounds: Bounds<'_>) -> Result<Vec<Row>, String> {
+        let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
+        let mut found = Err("a scan was not visited".to_string());
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            found = match outcome {
+                Ok(Outcome::Rows(rows)) => {
+                    Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+                }
+                Ok(other) => Err(format!("a scan ended as {other:?}")),
+                Err(error) => Err(error.to_string()),
+            };
+        };
+        let Bounds { low, high, limit } = bounds;
+        let range = RowRange { table: &tables[table], low, high, limit };
+        session.scan(1, NOW, range, &mut visit);
+        while session.in_flight() > 0 {
+            session.poll(1, NOW, &mut visit).map_err(|error| error.to_string())?;
+        }
+        found
+    }
+
+    pub(crate) fn get(&mut self, table: usize, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
+        let mut found = Err("a get was not visited".to_string());
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            found = match outcome {
+                Ok(Outcome::Found(value)) => Ok(Some(value.to_vec())),
+                Ok(Outcome::Missing) => Ok(None),
+                Ok(other) => Err(format!("a get ended as {other:?}")),
+                Err(error) => Err(error.to_string()),
+            };
+        };
+        session.get(1, NOW, RowAt { table: &tables[table], key }, &mut visit);
+        while session.in_flight() > 0 {
+            session.poll(1, NOW, &mut visit).map_err(|error| error.to_string())?;
+        }
+        found
+    }
+
+    /// Compares gets and a scan of some of the keys with the model of all batches.
+    pub(crate) fn check_some(&mut self) -> Result<(), String> {
+        let model = self.model(self.history.len());
+        for _ in 0..20 {
+            let (table, key) = (self.random.below(3) as usize, self.key());
+            let found = self.get(table, &key)?;
+            if found.as_ref() != model[table].get(&key) {
+                let expected = model[table].get(&key);
+                return Err(format!("get of {key:?} in {table}: {found:?}, expected {expected:?}"));
+            }
+        }
+        let (table, low, high) = (self.random.below(3) as usize, self.key(), self.key());
+        let limit = self.random.below(40) as usize;
+        let found = self.scan(table, Bounds { low: &low, high: Some(&high), limit })?;
+        let rows = model[table].iter().filter(|(key, _)| **key >= low && **key < high);
+        let expected: Vec<_> =
+            rows.map(|(key, value)| (key.clone(), value.clone())).take(limit).collect();
+        if found != expected {
+            let keys = |rows: &[Row]| {
+                rows.iter()
+                    .map(|row| String::from_utf8_lossy(&row.0).into_owned())
+                    .collect::<Vec<_>>()
+            };
+            let (found, expected) = (keys(&found), keys(&expected));
+            return Err(format!(
+                "scan of {table} from {low:?} to {high:?}: {found:?}, {expected:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Which prefix of the history the tables are.
+    pub(crate) fn check_prefix(&mut self) -> Result<usize, String> {
+        let found = self.scan_all()?;
+        let mut model = self.model(self.durable);
+        for batches in self.durable..=self.history.len() {
+            if model == found {
+                return Ok(batches);
+            }
+            if let Some(batch) = self.history.get(batches) {
+                apply(&mut model, batch);
+            }
+        }
+        let durable = self.model(self.durable);
+        let mut differences = Vec::new();
+        for (table, (found, model)) in found.iter().zip(&durable).enumerate() {
+            for key in found.keys().chain(model.keys()) {
+                if found.get(key) != model.get(key) {
+                    differences.push((table, key.clone(), found.get(key), model.get(key)));
+                }
+            }
+        }
+        differences.truncate(6);
+        let gets: Vec<_> =
+            differences.iter().map(|(table, key, ..)| self.get(*table, key)).collect();
+        Err(format!(
+            "no state from batch {} to {}; beside the first: {differences:?}; \
+             gets: {gets:?}",
+            self.durable,
+            self.history.len()
+        ))
+    }
+}
+
+fn apply(tables: &mut [Rows; 3], batch: &[Change]) {
+    for Change { table, key, action } in batch {
+        let rows = &mut tables[*table];
+        match action {
+            Owned::Put(value) => drop(rows.insert(key.clone(), value.clone())),
+            Owned::Remove => drop(rows.remove(key)),
+            Owned::Add(part) => rows.entry(key.clone()).or_default().extend_from_slice(part),
+        }
+    }
+}
