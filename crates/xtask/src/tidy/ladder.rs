@@ -42,13 +42,7 @@ const RUNGS: &[Rung] = &[
     Rung { name: "entresol-host", uses: &["entresol-device", "entresol-tier"], tests_use: &[] },
     Rung {
         name: "entresol-ffi",
-        uses: &[
-            "entresol-device",
-            "entresol-flash",
-            "entresol-heap",
-            "entresol-host",
-            "entresol-tier",
-        ],
+        uses: &["entresol-device", "entresol-heap", "entresol-host", "entresol-tier"],
         tests_use: &[],
     },
     Rung {
