@@ -13,8 +13,8 @@ use entresol_device::{FileDevice, FileOptions, Preparation};
 use entresol_flash::{Budget, Durability, StoreOptions, Timestamp};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
-    Action, Outcome, RowAt, RowRange, Session, Table, Tree, TreeOptions, TreeStatistics, Write,
-    WriteBatch,
+    Action, Order, Outcome, RowAt, RowRange, Session, Table, Tree, TreeOptions, TreeStatistics,
+    Write, WriteBatch,
 };
 use entresol_workload::mix64;
 
@@ -134,7 +134,7 @@ impl Bench {
     fn scan(&mut self, number: u64) {
         let Bench { session, table, found, .. } = self;
         let low = key(number);
-        let range = RowRange { table, low: &low, high: None, limit: 100 };
+        let range = RowRange { table, low: &low, high: None, limit: 100, order: Order::Ascending };
         session.scan(0, NOW, range, &mut |_, outcome| {
             if let Ok(Outcome::Rows(rows)) = outcome {
                 *found += rows.len() as u64;

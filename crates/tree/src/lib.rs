@@ -33,7 +33,9 @@ pub use merge::{
 };
 pub use options::TreeOptions;
 pub use sequence::Sequence;
-pub use session::{Action, Outcome, RowAt, RowBuffer, RowRange, Session, Visit, Write, WriteBatch};
+pub use session::{
+    Action, Order, Outcome, RowAt, RowBuffer, RowRange, Session, Visit, Write, WriteBatch,
+};
 pub use shared::SharedMerge;
 pub use statistics::TreeStatistics;
 pub use table::Table;

@@ -101,10 +101,20 @@ impl Node {
 
     /// The child whose range has `key`.
     pub(crate) fn position(&self, key: &[u8]) -> usize {
+        self.last_where(|separator| separator <= key)
+    }
+
+    /// The child whose range has the keys right below `key`.
+    pub(crate) fn position_before(&self, key: &[u8]) -> usize {
+        self.last_where(|separator| separator < key)
+    }
+
+    /// The last child whose separator is `left`, as those of all before it are; else the first.
+    fn last_where(&self, left: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
-            if self.separator(middle) <= key {
+            if left(self.separator(middle)) {
                 low = middle + 1;
             } else {
                 high = middle;

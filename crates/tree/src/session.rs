@@ -31,7 +31,7 @@ use lookup::Lookup;
 pub(crate) use lookup::refused;
 use scan::Scanning;
 
-pub use scan::{RowBuffer, RowRange};
+pub use scan::{Order, RowBuffer, RowRange};
 
 /// Bytes of a batch before its operations, and of an operation before its key.
 const BATCH_BYTES: usize = 24;
@@ -194,7 +194,7 @@ impl Session {
         self.advance(slot, now, Next::Locate, visit);
     }
 
-    /// Begins to read rows in the order of their keys.
+    /// Begins to read rows in the order of their keys, or against it.
     pub fn scan(&mut self, token: u64, now: Timestamp, range: RowRange<'_>, visit: Visit<'_>) {
         self.in_flight += 1;
         let slot = self.take(Pending::Scan(Box::new(Scanning::new(token, range))));

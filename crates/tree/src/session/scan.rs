@@ -1,4 +1,9 @@
-//! Rows in the order of their keys: leaf after leaf, each merged with what waits for it.
+//! Rows in the order of their keys or against it: leaf after leaf, each merged with what waits for
+//! it.
+//!
+//! A scan upwards enters a right neighbour that the directory does not know once it is through with
+//! a leaf. A scan downwards must do so before it takes a row: above the leaf that it read may be
+//! rows of that neighbour, which come first.
 
 use std::sync::Arc;
 
@@ -11,7 +16,7 @@ use crate::format::{Header, PageKind, PageRole};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Resolved};
 use crate::node::is_known;
 use crate::shared::Shared;
-use crate::table::{Copied, Keys, LeafAt, Missing, Place, ROOT_PAGE, Table};
+use crate::table::{Copied, Keys, LeafAt, Missing, Place, ROOT_PAGE, State, Table};
 
 /// Which rows a scan reads.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +29,18 @@ pub struct RowRange<'a> {
     pub high: Option<&'a [u8]>,
     /// Most rows.
     pub limit: usize,
+    /// Which rows come first.
+    pub order: Order,
+}
+
+/// In which order a scan gives rows, and so which ones where there are more than its limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// From the lowest key up.
+    #[default]
+    Ascending,
+    /// From the highest key down.
+    Descending,
 }
 
 /// Rows that a scan found, in order.
@@ -69,8 +86,10 @@ impl RowBuffer {
 pub(super) struct Scanning {
     token: u64,
     table: Arc<Table>,
-    /// The next row is at this key or above it.
-    cursor: Vec<u8>,
+    order: Order,
+    /// Rows still to come are at this key or above it.
+    low: Vec<u8>,
+    /// Rows still to come are below this key.
     high: Option<Vec<u8>>,
     limit: usize,
     rows: RowBuffer,
@@ -78,7 +97,7 @@ pub(super) struct Scanning {
     leaf: Option<LeafAt>,
     delta: Option<Vec<u8>>,
     copied: Copied,
-    /// What was copied ends here.
+    /// What was copied ends here: below this key in ascending order, with it in descending order.
     copied_end: Option<Vec<u8>>,
     /// How often a page was not there.
     misses: u32,
@@ -97,7 +116,8 @@ impl Scanning {
         Scanning {
             token,
             table: Arc::clone(range.table),
-            cursor: range.low.to_vec(),
+            order: range.order,
+            low: range.low.to_vec(),
             high: range.high.map(<[u8]>::to_vec),
             limit: range.limit,
             rows: RowBuffer::default(),
@@ -143,8 +163,7 @@ impl Scanning {
             Next::Reload => missed(&self.table, &mut self.misses)?,
             Next::Locate => {}
         }
-        if self.limit <= self.rows.len()
-            || self.high.as_ref().is_some_and(|high| *high <= self.cursor)
+        if self.limit <= self.rows.len() || self.high.as_ref().is_some_and(|high| *high <= self.low)
         {
             visit(self.token, Ok(Outcome::Rows(&self.rows)));
             return Ok(None);
@@ -159,22 +178,23 @@ impl Scanning {
     ) -> Result<Option<Vec<u8>>> {
         self.delta = None;
         self.copied = Copied::default();
-        let at = {
+        let place = {
             let state = self.table.lock();
-            match state.directory.locate(&self.cursor) {
-                Place::Missing(missing) => {
-                    self.stage = Stage::Node(missing);
-                    return Ok(Some(record_key(&self.table, missing.page(), PageRole::Page)));
-                }
-                Place::Leaf(at) => {
-                    let high = least(at.high.as_deref(), self.high.as_deref());
-                    let keys = Keys { low: &self.cursor, high };
-                    let most = self.limit - self.rows.len();
-                    let (pending, arena) = (&state.pending, shared.arena.read());
-                    self.copied_end = self.copied.copy_range(pending, &arena, keys, most);
-                    at
-                }
+            let place = match self.order {
+                Order::Ascending => state.directory.locate(&self.low),
+                Order::Descending => state.directory.locate_before(self.high.as_deref()),
+            };
+            if let Place::Leaf(at) = &place {
+                (self.copied, self.copied_end) = self.copy(shared, &state, at);
             }
+            place
+        };
+        let at = match place {
+            Place::Missing(missing) => {
+                self.stage = Stage::Node(missing);
+                return Ok(Some(record_key(&self.table, missing.page(), PageRole::Page)));
+            }
+            Place::Leaf(at) => at,
         };
         let delta_key = record_key(&self.table, at.child.page, PageRole::Delta);
         let has_delta = at.child.delta_bytes > 0
@@ -183,6 +203,27 @@ impl Scanning {
         self.leaf = Some(at);
         self.stage = if has_delta { Stage::Delta } else { Stage::Leaf };
         Ok(Some(if has_delta { delta_key } else { leaf_key }))
+    }
+
+    /// What waits for the rows of a leaf that are still to come, and where the copy ends.
+    fn copy(&self, shared: &Shared, state: &State, at: &LeafAt) -> (Copied, Option<Vec<u8>>) {
+        let (pending, arena) = (&state.pending, shared.arena.read());
+        let most = self.limit - self.rows.len();
+        let mut copied = Copied::default();
+        let end = match self.order {
+            Order::Ascending => {
+                let high = least(at.high.as_deref(), self.high.as_deref());
+                let keys = Keys { low: &self.low, high };
+                copied.copy_range(pending, &arena, keys, most)
+            }
+            Order::Descending => {
+                let low = state.directory.low_of(at).max(&self.low);
+                let keys = Keys { low, high: self.high.as_deref() };
+                let end = copied.copy_range_back(pending, &arena, keys, most);
+                end.or_else(|| Some(low.to_vec()))
+            }
+        };
+        (copied, end)
     }
 
     /// As of a lookup.
@@ -225,8 +266,10 @@ impl Scanning {
             if at.child.page != ROOT_PAGE {
                 return Ok(Next::Reload);
             }
-            let end = at.high.clone();
-            return self.take_rows(shared, None, end, visit);
+            return match self.order {
+                Order::Ascending => self.take_rows(shared, None, at.high.clone(), visit),
+                Order::Descending => self.take_rows_back(shared, None, visit),
+            };
         };
         if Header::decode(page).map_err(damage)?.kind == PageKind::Inner {
             return Ok(Next::Locate);
@@ -237,18 +280,23 @@ impl Scanning {
             true => at.high.as_deref(),
             false => leaf.base().high_key(),
         };
-        if high.is_some_and(|high| high <= &self.cursor[..]) {
-            let (high, right) =
-                (high.unwrap_or_default().to_vec(), leaf.base().header().link as u32);
-            return Ok(Next::Learn { high, right });
+        let right = leaf.base().header().link as u32;
+        let is_short = high.is_some_and(|high| match self.order {
+            Order::Ascending => high <= &self.low[..],
+            Order::Descending => self.high.as_deref().is_none_or(|until| high < until),
+        });
+        if is_short {
+            return Ok(Next::Learn { high: high.unwrap_or_default().to_vec(), right });
+        }
+        if self.order == Order::Descending {
+            return self.take_rows_back(shared, Some(leaf), visit);
         }
         let end = high.map(<[u8]>::to_vec);
         let is_stale = high != at.high.as_deref();
-        let right = leaf.base().header().link as u32;
         let next = self.take_rows(shared, Some(leaf), end.clone(), visit)?;
         Ok(match (next, end) {
             // The directory does not know the right neighbour: it is entered on the way.
-            (Next::Locate, Some(high)) if is_stale && self.cursor == high => {
+            (Next::Locate, Some(high)) if is_stale && self.low == high => {
                 Next::Learn { high, right }
             }
             (next, _) => next,
@@ -263,33 +311,72 @@ impl Scanning {
         end: Option<Vec<u8>>,
         visit: Visit<'_>,
     ) -> Result<Next> {
-        let table = Arc::clone(&self.table);
         let end = match (end, self.copied_end.take()) {
             (Some(end), Some(copied)) => Some(end.min(copied)),
             (end, copied) => end.or(copied),
         };
         let until = least(end.as_deref(), self.high.as_deref()).map(<[u8]>::to_vec);
         let copied = std::mem::take(&mut self.copied);
-        let merged = self.merge(shared, leaf, &copied, until.as_deref());
-        merged.map_err(|error| refused(&table, &error))?;
+        let keys = Keys { low: &self.low, high: until.as_deref() };
+        let step = Step { leaf, copied: &copied, keys, limit: self.limit };
+        let merged = step.merge(shared, &self.table, &mut self.rows);
+        merged.map_err(|error| refused(&self.table, &error))?;
         let is_over = until.is_none() || until == self.high;
         if self.rows.len() >= self.limit || is_over {
             visit(self.token, Ok(Outcome::Rows(&self.rows)));
             return Ok(Next::Done);
         }
-        self.cursor = until.unwrap_or_default();
+        self.low = until.unwrap_or_default();
         Ok(Next::Locate)
     }
 
-    fn merge(
+    /// Takes the highest rows of a leaf that has all keys from where the copy ends up to `high`.
+    fn take_rows_back(
         &mut self,
         shared: &Shared,
         leaf: Option<Leaf<'_>>,
-        copied: &Copied,
-        until: Option<&[u8]>,
+        visit: Visit<'_>,
+    ) -> Result<Next> {
+        let low = self.copied_end.take().unwrap_or_default();
+        let copied = std::mem::take(&mut self.copied);
+        let keys = Keys { low: &low, high: self.high.as_deref() };
+        let step = Step { leaf, copied: &copied, keys, limit: usize::MAX };
+        let mut ascending = RowBuffer::default();
+        let merged = step.merge(shared, &self.table, &mut ascending);
+        merged.map_err(|error| refused(&self.table, &error))?;
+        for index in (0..ascending.len()).rev().take(self.limit - self.rows.len()) {
+            let (key, value) = ascending.row(index);
+            self.rows.push(key, value);
+        }
+        if self.rows.len() >= self.limit || low <= self.low {
+            visit(self.token, Ok(Outcome::Rows(&self.rows)));
+            return Ok(Next::Done);
+        }
+        self.high = Some(low);
+        Ok(Next::Locate)
+    }
+}
+
+/// What a scan takes of one leaf.
+struct Step<'s> {
+    leaf: Option<Leaf<'s>>,
+    copied: &'s Copied,
+    keys: Keys<'s>,
+    /// Most rows in the buffer.
+    limit: usize,
+}
+
+impl Step<'_> {
+    /// Adds the rows to `rows`, in ascending order.
+    fn merge(
+        &self,
+        shared: &Shared,
+        table: &Table,
+        rows: &mut RowBuffer,
     ) -> std::result::Result<(), MergeError> {
+        let Step { leaf, copied, keys, limit } = *self;
         let start = |rows: Option<crate::format::Rows<'_>>| {
-            rows.map_or(Ok(0), |rows| rows.lower_bound(&self.cursor))
+            rows.map_or(Ok(0), |rows| rows.lower_bound(keys.low))
         };
         let (base, delta) = (leaf.map(|leaf| leaf.base()), leaf.and_then(|leaf| leaf.delta()));
         let (base_start, delta_start) = (start(base)?, start(delta)?);
@@ -298,13 +385,13 @@ impl Scanning {
         let known = leaf.map_or(crate::sequence::Sequence(0), |leaf| leaf.sequence());
         let changes = copied.changes();
         let mut waiting = changes.iter().filter(|change| change.sequence > known).peekable();
-        let function = shared.merge_of(&self.table);
+        let function = shared.merge_of(table);
         let function = function.as_ref().map(|function| &**function as _);
         let (mut gathered, mut folded) = (Gathered::default(), Vec::new());
-        while self.rows.len() < self.limit {
+        while rows.len() < limit {
             let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
             let Some(key) = next.into_iter().flatten().min() else { return Ok(()) };
-            if until.is_some_and(|until| key >= until) {
+            if keys.high.is_some_and(|high| key >= high) {
                 return Ok(());
             }
             gathered.start(key);
@@ -314,7 +401,7 @@ impl Scanning {
                 gathered.apply(change.effect, change.sequence, change.value);
             }
             if let Resolved::Row(value) = gathered.resolve(function, &mut folded)? {
-                self.rows.push(gathered.key(), value);
+                rows.push(gathered.key(), value);
             }
         }
         Ok(())

@@ -74,6 +74,27 @@ impl Copied {
         entries.next().map(|entry| entry.key().to_vec())
     }
 
+    /// Copies the changes of the highest of `keys`, those of `limit` keys at most. The lowest key
+    /// that it copied, if it left others.
+    pub(crate) fn copy_range_back(
+        &mut self,
+        pending: &Pending,
+        arena: &Arena,
+        keys: Keys<'_>,
+        limit: usize,
+    ) -> Option<Vec<u8>> {
+        if keys.is_empty() {
+            return None;
+        }
+        let mut entries = pending.range_back(arena, Bound::Included(keys.low), keys.high_bound());
+        let highest: Vec<_> = entries.by_ref().take(limit).collect();
+        for entry in highest.iter().rev() {
+            self.extend(entry.key(), entry.oldest_first());
+        }
+        let lowest = highest.last().filter(|_| entries.next().is_some());
+        lowest.map(|entry| entry.key().to_vec())
+    }
+
     /// Adds the changes of `key`, oldest first.
     fn extend<'c>(&mut self, key: &[u8], changes: impl Iterator<Item = Change<'c>>) {
         let start = self.bytes.len();

@@ -44,6 +44,24 @@ pub(crate) struct Missing {
     is_right: bool,
 }
 
+/// What a way down through the nodes leads to.
+enum Wanted<'k> {
+    /// The page that has the key.
+    At(&'k [u8]),
+    /// The page that has the keys right below this one; `None`: the last page.
+    Before(Option<&'k [u8]>),
+}
+
+impl Wanted<'_> {
+    /// Whether it is right of a page whose keys are below `high`.
+    fn is_beyond(&self, high: &[u8]) -> bool {
+        match self {
+            Wanted::At(key) => high <= *key,
+            Wanted::Before(key) => key.is_none_or(|key| high < key),
+        }
+    }
+}
+
 /// Inner nodes, and the numbers of pages.
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -98,10 +116,23 @@ impl Directory {
 
     /// The leaf whose range has `key`.
     pub(crate) fn locate(&self, key: &[u8]) -> Place {
+        self.descend(&Wanted::At(key))
+    }
+
+    /// The leaf whose range has the keys right below `key`; the last leaf where there is none.
+    pub(crate) fn locate_before(&self, key: Option<&[u8]>) -> Place {
+        self.descend(&Wanted::Before(key))
+    }
+
+    fn descend(&self, wanted: &Wanted<'_>) -> Place {
         let mut at = NodeId(0);
         loop {
             let node = self.node(at);
-            let index = node.position(key);
+            let index = match wanted {
+                Wanted::At(key) => node.position(key),
+                Wanted::Before(Some(key)) => node.position_before(key),
+                Wanted::Before(None) => node.count() - 1,
+            };
             if node.level == 1 {
                 let high = node.high_of(index).map(<[u8]>::to_vec);
                 return Place::Leaf(LeafAt { node: at, index, child: *node.child(index), high });
@@ -111,8 +142,7 @@ impl Directory {
                 return Place::Missing(Missing { page, parent: at, index, is_right: false });
             };
             // The parent may not know the right neighbour: it was written before.
-            let is_beyond = self.node(below).high.as_deref().is_some_and(|high| high <= key);
-            if is_beyond {
+            if self.node(below).high.as_deref().is_some_and(|high| wanted.is_beyond(high)) {
                 let page = self.node(below).right;
                 return Place::Missing(Missing { page, parent: at, index, is_right: true });
             }

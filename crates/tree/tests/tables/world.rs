@@ -8,8 +8,8 @@ use entresol_flash::{Budget, Durability, ErrorKind, StoreOptions, Timestamp};
 use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
-    Action, Folded, MergeFunction, Outcome, RowAt, RowRange, Session, Table, Tree, TreeOptions,
-    Write, WriteBatch,
+    Action, Folded, MergeFunction, Order, Outcome, RowAt, RowRange, Session, Table, Tree,
+    TreeOptions, Write, WriteBatch,
 };
 use entresol_workload::Random;
 
@@ -30,6 +30,7 @@ pub(crate) struct Bounds<'a> {
     low: &'a [u8],
     high: Option<&'a [u8]>,
     limit: usize,
+    order: Order,
 }
 
 /// A change of the model: table, key, action.
@@ -246,20 +247,29 @@ impl World {
         tables
     }
 
-    /// All rows of the tables, by scans of a few rows each.
+    /// All rows of the tables, by scans of a few rows each, each table upwards or downwards.
     pub(crate) fn scan_all(&mut self) -> Result<[Rows; 3], String> {
         let mut found: [Rows; 3] = Default::default();
         for (index, rows) in found.iter_mut().enumerate() {
-            let mut low = Vec::new();
+            let order = self.order();
+            let (mut low, mut high) = (Vec::new(), None);
             loop {
                 let limit = 1 + self.random.below(20) as usize;
-                let got = self.scan(index, Bounds { low: &low, high: None, limit })?;
+                let bounds = Bounds { low: &low, high: high.as_deref(), limit, order };
+                let got = self.scan(index, bounds)?;
                 let Some((last, _)) = got.last() else { break };
-                low = [&last[..], &[0]].concat();
+                match order {
+                    Order::Ascending => low = [&last[..], &[0]].concat(),
+                    Order::Descending => high = Some(last.clone()),
+                }
                 rows.extend(got);
             }
         }
         Ok(found)
+    }
+
+    fn order(&mut self) -> Order {
+        if self.random.below(2) == 0 { Order::Ascending } else { Order::Descending }
     }
 
     pub(crate) fn scan(&mut self, table: usize, bounds: Bounds<'_>) -> Result<Vec<Row>, String> {
@@ -274,8 +284,8 @@ impl World {
                 Err(error) => Err(error.to_string()),
             };
         };
-        let Bounds { low, high, limit } = bounds;
-        let range = RowRange { table: &tables[table], low, high, limit };
+        let Bounds { low, high, limit, order } = bounds;
+        let range = RowRange { table: &tables[table], low, high, limit, order };
         session.scan(1, NOW, range, &mut visit);
         while session.in_flight() > 0 {
             session.poll(1, NOW, &mut visit).map_err(|error| error.to_string())?;
@@ -312,12 +322,21 @@ impl World {
                 return Err(format!("get of {key:?} in {table}: {found:?}, expected {expected:?}"));
             }
         }
+        self.check_scan(&model)
+    }
+
+    fn check_scan(&mut self, model: &[Rows; 3]) -> Result<(), String> {
         let (table, low, high) = (self.random.below(3) as usize, self.key(), self.key());
-        let limit = self.random.below(40) as usize;
-        let found = self.scan(table, Bounds { low: &low, high: Some(&high), limit })?;
-        let rows = model[table].iter().filter(|(key, _)| **key >= low && **key < high);
-        let expected: Vec<_> =
-            rows.map(|(key, value)| (key.clone(), value.clone())).take(limit).collect();
+        let high = (self.random.below(4) > 0).then_some(high);
+        let (limit, order) = (self.random.below(40) as usize, self.order());
+        let found = self.scan(table, Bounds { low: &low, high: high.as_deref(), limit, order })?;
+        let within = |key: &[u8]| key >= &low[..] && high.as_deref().is_none_or(|high| key < high);
+        let rows = model[table].iter().filter(|(key, _)| within(key));
+        let mut expected: Vec<_> = rows.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if order == Order::Descending {
+            expected.reverse();
+        }
+        expected.truncate(limit);
         if found != expected {
             let keys = |rows: &[Row]| {
                 rows.iter()
@@ -326,7 +345,7 @@ impl World {
             };
             let (found, expected) = (keys(&found), keys(&expected));
             return Err(format!(
-                "scan of {table} from {low:?} to {high:?}: {found:?}, {expected:?}"
+                "{order:?} scan of {table} from {low:?} to {high:?}: {found:?}, {expected:?}"
             ));
         }
         Ok(())
