@@ -34,7 +34,8 @@ pub use merge::{
 pub use options::TreeOptions;
 pub use sequence::Sequence;
 pub use session::{
-    Action, Order, Outcome, RowAt, RowBuffer, RowRange, Session, Visit, Write, WriteBatch,
+    Action, ConditionalBatch, Expected, Order, Outcome, RowAt, RowBuffer, RowCondition, RowRange,
+    Session, Visit, Write, WriteBatch,
 };
 pub use shared::SharedMerge;
 pub use statistics::TreeStatistics;

@@ -7,6 +7,7 @@
 //!    copied says so by its sequence.
 //! 3. No table is locked while a read is in flight, nor while the store is called.
 
+mod conditional;
 mod lookup;
 mod scan;
 
@@ -21,16 +22,19 @@ use crate::error::corrupt;
 use crate::format::{
     BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, PageRole, ROW_KEY_BYTES_MAX, page_key,
 };
+use crate::journal::Journal;
 use crate::merge::Change;
 use crate::recovery::NAMES;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Missing, Table};
+use conditional::Conditional;
 use lookup::Lookup;
 pub(crate) use lookup::refused;
 use scan::Scanning;
 
+pub use conditional::{ConditionalBatch, Expected, RowCondition};
 pub use scan::{Order, RowBuffer, RowRange};
 
 /// Bytes of a batch before its operations, and of an operation before its key.
@@ -46,6 +50,13 @@ pub enum Outcome<'a> {
     Missing,
     /// Write: done at the durability asked for. The sequence is that of the last change.
     Done(Sequence),
+    /// Conditional write: nothing was written.
+    Refused {
+        /// The number of a condition that does not hold.
+        condition: usize,
+        /// The value of its row; `None`: there is no such row.
+        found: Option<&'a [u8]>,
+    },
     /// Scan: the rows.
     Rows(&'a RowBuffer),
 }
@@ -130,6 +141,7 @@ impl std::fmt::Debug for Session {
 enum Pending {
     Get(Box<Lookup>),
     Scan(Box<Scanning>),
+    Conditional(Box<Conditional>),
     Write { token: u64, first: Sequence, last: Sequence },
 }
 
@@ -207,12 +219,21 @@ impl Session {
     /// Errors: `Busy`, while too many changes wait for merges, and `Full`, where the journal has no
     /// room: call `Tree::maintain` and try again.
     pub fn write(&mut self, token: u64, now: Timestamp, batch: WriteBatch<'_>, visit: Visit<'_>) {
-        let WriteBatch { writes, durability } = batch;
         self.in_flight += 1;
-        if let Err(error) = self.check(writes) {
+        if let Err(error) = self.check(batch.writes) {
             return self.finish(token, Err(error), visit);
         }
-        match self.append(token, now, writes, durability) {
+        let shared = Arc::clone(&self.shared);
+        let slot = self.take(waiting(token));
+        let mut journal = shared.journal.lock();
+        let appended = self.append(slot, now, batch, &mut journal);
+        drop(journal);
+        self.appended(token, appended, visit);
+    }
+
+    /// Visits a batch, unless it waits for its durability.
+    fn appended(&mut self, token: u64, appended: Result<Option<Sequence>>, visit: Visit<'_>) {
+        match appended {
             Ok(Some(last)) => self.finish(token, Ok(Outcome::Done(last)), visit),
             Ok(None) => {}
             Err(error) => self.finish(token, Err(error), visit),
@@ -252,19 +273,18 @@ impl Session {
         Ok(())
     }
 
-    /// Appends a batch to the journal and enters its changes. The last sequence, if it is durable
-    /// as asked for at once.
+    /// Appends the batch of `slot` to the journal and enters its changes. The last sequence, if it
+    /// is durable as asked for at once; then the slot is given back, as it is after an error.
     fn append(
         &mut self,
-        token: u64,
+        slot: u32,
         now: Timestamp,
-        writes: &[Write<'_>],
-        durability: Option<Durability>,
+        batch: WriteBatch<'_>,
+        journal: &mut Journal,
     ) -> Result<Option<Sequence>> {
-        let count = writes.len() as u32;
-        let slot = self.take(Pending::Write { token, first: Sequence(0), last: Sequence(0) });
+        let WriteBatch { writes, durability } = batch;
+        let (token, count) = (self.token_of(slot), writes.len() as u32);
         let shared = Arc::clone(&self.shared);
-        let mut journal = shared.journal.lock();
         let names = fill(&mut journal.builder, writes);
         let (next, low) = (journal.next(), journal.low());
         let bytes = journal.builder.bytes(next, low);
@@ -291,6 +311,7 @@ impl Session {
             let entered = state.pending.insert(&mut shared.arena.write(), change);
             // What is in the journal must be in memory; a batch may pass the cap a little.
             entered.expect("an arena without a cap");
+            state.watches.mark(write.key, sequence);
         }
         let counters = &shared.counters;
         Counters::add(&counters.journal_bytes, bytes);
@@ -346,6 +367,11 @@ impl Session {
                     finished.push(Finished::Next { slot, next });
                     return;
                 }
+                Pending::Conditional(conditional) => {
+                    let next = conditional.take(shared, outcome);
+                    finished.push(Finished::Next { slot, next });
+                    return;
+                }
                 Pending::Scan(scan) => {
                     let next = scan.take(shared, outcome, visit);
                     finished.push(Finished::Next { slot, next });
@@ -383,6 +409,17 @@ impl Session {
             let key = match pending {
                 Pending::Get(lookup) => lookup.prepare(&shared, &self.store, next, visit),
                 Pending::Scan(scan) => scan.prepare(&shared, &self.store, next, visit),
+                Pending::Conditional(conditional) => {
+                    let key = conditional.prepare(&shared, &self.store, next);
+                    if let Ok(None) = key {
+                        match self.conclude(slot, now, visit) {
+                            Some(after) => next = after,
+                            None => return,
+                        }
+                        continue;
+                    }
+                    key
+                }
                 Pending::Write { .. } => unreachable!("a write only waits"),
             };
             let key = match key {
@@ -406,6 +443,7 @@ impl Session {
                 answer = Some(match operations[slot as usize].as_mut() {
                     Some(Pending::Get(lookup)) => lookup.take(&shared, outcome, visit),
                     Some(Pending::Scan(scan)) => scan.take(&shared, outcome, visit),
+                    Some(Pending::Conditional(conditional)) => conditional.take(&shared, outcome),
                     _ => unreachable!("a read of a lookup or a scan"),
                 });
             });
@@ -420,6 +458,7 @@ impl Session {
         match self.operations[slot as usize].as_ref().expect("an operation") {
             Pending::Get(lookup) => lookup.token(),
             Pending::Scan(scan) => scan.token(),
+            Pending::Conditional(conditional) => conditional.token(),
             Pending::Write { token, .. } => *token,
         }
     }
@@ -442,6 +481,11 @@ impl Session {
         self.in_flight -= 1;
         visit(token, answer);
     }
+}
+
+/// A batch before it has a place in the journal.
+fn waiting(token: u64) -> Pending {
+    Pending::Write { token, first: Sequence(0), last: Sequence(0) }
 }
 
 /// Puts `writes` in `builder`, then the names of tables that have no page. How many names those

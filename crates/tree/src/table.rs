@@ -5,6 +5,7 @@
 
 mod copied;
 mod directory;
+mod watches;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use copied::{Copied, Keys, next_key};
 pub(crate) use directory::{Directory, LeafAt, Missing, NewChild, NodePage, Place, ROOT_PAGE};
+pub(crate) use watches::{Watch, Watches};
 
 use crate::pending::Pending;
 use crate::sequence::Sequence;
@@ -34,6 +36,8 @@ pub(crate) struct State {
     pub directory: Directory,
     /// Changes that are in the journal and in no page.
     pub pending: Pending,
+    /// Keys that conditional writes wait to change.
+    pub watches: Watches,
 }
 
 impl std::fmt::Debug for State {
@@ -44,7 +48,7 @@ impl std::fmt::Debug for State {
 
 impl Table {
     pub(crate) fn new(id: u64, name: &[u8], created: Sequence, directory: Directory) -> Table {
-        let state = State { directory, pending: Pending::default() };
+        let state = State { directory, ..State::default() };
         let is_durable = AtomicBool::new(false);
         Table { id, name: Box::from(name), created, is_durable, state: Mutex::new(state) }
     }

@@ -94,6 +94,11 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
     },
+    Bug {
+        name: "change-beside-a-condition",
+        caught_by: TABLES,
+        test: "conditional::a_conditional_write_sees_changes_that_come_while_it_reads",
+    },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",

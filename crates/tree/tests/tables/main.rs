@@ -4,6 +4,7 @@
 //! acknowledged as synced is missing from it. `ENTRESOL_SEED` and `ENTRESOL_PREFIX` replay a
 //! failure.
 
+mod conditional;
 mod world;
 
 use entresol_flash::Durability;
@@ -31,7 +32,10 @@ fn live(world: &mut World, batches: usize) -> Result<(), String> {
             0 => Durability::Synced,
             _ => Durability::Memory,
         };
-        world.write(durability)?;
+        match world.random.below(6) {
+            0 => world.write_if(durability)?,
+            _ => world.write(durability)?,
+        }
         match world.random.below(12) {
             0 | 1 => world.check_some()?,
             2..6 => world.maintain(3)?,

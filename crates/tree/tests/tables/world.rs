@@ -8,8 +8,8 @@ use entresol_flash::{Budget, Durability, ErrorKind, StoreOptions, Timestamp};
 use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
-    Action, Folded, MergeFunction, Order, Outcome, RowAt, RowRange, Session, Table, Tree,
-    TreeOptions, Write, WriteBatch,
+    Action, ConditionalBatch, Expected, Folded, MergeFunction, Order, Outcome, RowAt, RowCondition,
+    RowRange, Session, Table, Tree, TreeOptions, Write, WriteBatch,
 };
 use entresol_workload::Random;
 
@@ -48,6 +48,38 @@ enum Owned {
     Add(Vec<u8>),
 }
 
+/// What a conditional batch of the model expects of a row; `None`: any value.
+#[derive(Debug, Clone)]
+struct Wanted {
+    table: usize,
+    key: Vec<u8>,
+    is_there: bool,
+    value: Option<Vec<u8>>,
+}
+
+impl Wanted {
+    fn expected(&self) -> Expected<'_> {
+        match (self.is_there, &self.value) {
+            (false, _) => Expected::Absent,
+            (true, None) => Expected::Present,
+            (true, Some(value)) => Expected::Value(value),
+        }
+    }
+
+    fn is_met_by(&self, model: &[Rows; 3]) -> bool {
+        let row = model[self.table].get(&self.key);
+        let is_same = self.value.as_ref().is_none_or(|value| row == Some(value));
+        row.is_some() == self.is_there && is_same
+    }
+}
+
+/// How a batch ended: it was written, or a condition did not hold, and the row had this value.
+#[derive(Debug)]
+enum Ended {
+    Done,
+    Refused(usize, Option<Vec<u8>>),
+}
+
 /// Folds parts by writing one behind the other.
 struct Append;
 
@@ -67,6 +99,8 @@ pub(crate) struct World {
     /// So many batches of the history are durable for sure.
     pub durable: usize,
     pub open: Option<Open>,
+    /// Most bytes of the store's cache.
+    pub cache_bytes: Option<u64>,
     /// Leaves and delta pages that were written in openings that ended.
     pub leaf_writes: u64,
     pub delta_writes: u64,
@@ -75,8 +109,8 @@ pub(crate) struct World {
 pub(crate) struct Open {
     tiered: Arc<Tiered>,
     pub tree: Tree,
-    session: Session,
-    tables: Vec<Arc<Table>>,
+    pub session: Session,
+    pub tables: Vec<Arc<Table>>,
 }
 
 impl World {
@@ -90,6 +124,7 @@ impl World {
             history: Vec::new(),
             durable: 0,
             open: None,
+            cache_bytes: None,
             leaf_writes: 0,
             delta_writes: 0,
         }
@@ -104,6 +139,7 @@ impl World {
             history,
             durable,
             open: None,
+            cache_bytes: None,
             leaf_writes: 0,
             delta_writes: 0,
         }
@@ -121,7 +157,7 @@ impl World {
         let options = TieredOptions {
             store,
             memory_bytes: 16 << 20,
-            cache_bytes: None,
+            cache_bytes: self.cache_bytes,
             admission: Admission::Always,
         };
         let device: Arc<dyn Device> = Arc::new(self.device.clone());
@@ -164,18 +200,75 @@ impl World {
         (0..count).map(|_| change(self)).collect()
     }
 
-    /// Writes a batch; `Busy` and `Full` are waited out.
+    /// Writes a batch.
     pub(crate) fn write(&mut self, durability: Durability) -> Result<(), String> {
         let batch = self.batch();
         self.history.push(batch.clone());
+        match self.write_patiently(&batch, &[], durability)? {
+            Ended::Done => Ok(()),
+            refused @ Ended::Refused(..) => Err(format!("a batch ended as {refused:?}")),
+        }
+    }
+
+    /// Writes a batch with conditions that hold or do not hold.
+    pub(crate) fn write_if(&mut self, durability: Durability) -> Result<(), String> {
+        let (batch, model) = (self.batch(), self.model(self.history.len()));
+        let wanted: Vec<Wanted> =
+            (0..=self.random.below(3)).map(|_| self.wanted(&batch, &model)).collect();
+        let holds = wanted.iter().all(|wanted| wanted.is_met_by(&model));
+        if holds {
+            self.history.push(batch.clone());
+        }
+        match self.write_patiently(&batch, &wanted, durability)? {
+            Ended::Done if holds => Ok(()),
+            Ended::Refused(index, found)
+                if !wanted[index].is_met_by(&model)
+                    && found.as_ref() == model[wanted[index].table].get(&wanted[index].key) =>
+            {
+                Ok(())
+            }
+            other => Err(format!("a batch of {wanted:?} ended as {other:?}, holds: {holds}")),
+        }
+    }
+
+    /// A condition, which mostly holds.
+    fn wanted(&mut self, batch: &[Change], model: &[Rows; 3]) -> Wanted {
+        let (mut table, mut key) = (self.random.below(3) as usize, self.key());
+        if self.random.below(2) == 0 {
+            (table, key) = (batch[0].table, batch[0].key.clone());
+        }
+        if self.random.below(3) == 0
+            && let Some((some, _)) = model[table].range(key.clone()..).next()
+        {
+            key = some.clone();
+        }
+        let row = model[table].get(&key).cloned();
+        let is_there = row.is_some() != (self.random.below(8) == 0);
+        let wrong = self.random.below(8) == 0;
+        let value = match self.random.below(2) {
+            _ if !is_there => None,
+            0 => None,
+            _ if wrong => Some(b"no such value".to_vec()),
+            _ => row,
+        };
+        Wanted { table, key, is_there, value }
+    }
+
+    /// Writes a batch; `Busy` and `Full` are waited out.
+    fn write_patiently(
+        &mut self,
+        batch: &[Change],
+        wanted: &[Wanted],
+        durability: Durability,
+    ) -> Result<Ended, String> {
         let mut last = String::new();
         for _ in 0..1000 {
-            match self.try_write(&batch, durability) {
-                Ok(()) => {
-                    if durability == Durability::Synced {
+            match self.try_write(batch, wanted, durability) {
+                Ok(ended) => {
+                    if durability == Durability::Synced && matches!(ended, Ended::Done) {
                         self.durable = self.history.len();
                     }
-                    return Ok(());
+                    return Ok(ended);
                 }
                 Err((ErrorKind::Busy | ErrorKind::Full, why)) => {
                     last = why;
@@ -192,8 +285,9 @@ impl World {
     fn try_write(
         &mut self,
         batch: &[Change],
+        wanted: &[Wanted],
         durability: Durability,
-    ) -> Result<(), (ErrorKind, String)> {
+    ) -> Result<Ended, (ErrorKind, String)> {
         let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
         let writes: Vec<Write<'_>> = batch
             .iter()
@@ -208,10 +302,29 @@ impl World {
             .collect();
         let mut ended = None;
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
-            ended = Some(outcome.map(|_| ()).map_err(|error| (error.kind(), error.to_string())));
+            ended = Some(match outcome {
+                Ok(Outcome::Refused { condition, found }) => {
+                    Ok(Ended::Refused(condition, found.map(<[u8]>::to_vec)))
+                }
+                Ok(_) => Ok(Ended::Done),
+                Err(error) => Err((error.kind(), error.to_string())),
+            });
         };
-        let durability = Some(durability);
-        session.write(1, NOW, WriteBatch { writes: &writes, durability }, &mut visit);
+        let batch = WriteBatch { writes: &writes, durability: Some(durability) };
+        if wanted.is_empty() {
+            session.write(1, NOW, batch, &mut visit);
+        } else {
+            let conditions: Vec<RowCondition<'_>> = wanted
+                .iter()
+                .map(|wanted| RowCondition {
+                    table: &tables[wanted.table],
+                    key: &wanted.key,
+                    expected: wanted.expected(),
+                })
+                .collect();
+            let conditional = ConditionalBatch { conditions: &conditions, batch };
+            session.write_if(1, NOW, conditional, &mut visit);
+        }
         while session.in_flight() > 0 {
             let polled = session.poll(1, NOW, &mut visit);
             polled.map_err(|error| (error.kind(), error.to_string()))?;
