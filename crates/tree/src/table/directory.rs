@@ -218,7 +218,13 @@ impl Directory {
         *node.child_mut(at.index) = leaf;
         for NewChild { separator, child } in others {
             let Place::Leaf(at) = self.locate(&separator) else { panic!("its node is known") };
-            self.enter(at.node, at.index + 1, &separator, child);
+            if self.low_of(&at) == separator {
+                // A reader met the new leaf to the left and was faster.
+                assert_eq!(at.child.page, child.page, "a separator has one leaf");
+                *self.node_mut(at.node).child_mut(at.index) = child;
+            } else {
+                self.enter(at.node, at.index + 1, &separator, child);
+            }
         }
     }
 
@@ -371,4 +377,33 @@ pub(crate) struct NodePage {
 pub(crate) struct NewChild {
     pub separator: Vec<u8>,
     pub child: Child,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(page: u32) -> Child {
+        Child { page, base_bytes: 100, delta_bytes: 0, ..UNKNOWN }
+    }
+
+    /// A reader that came between the write of a left leaf and its entry here met the new high key
+    /// and entered the right neighbour. The merge entered it again, and the page of the node had
+    /// two equal separators, which no opening took.
+    #[test]
+    fn a_leaf_that_a_reader_entered_before_the_merge_is_entered_once() {
+        let mut directory = Directory::default();
+        directory.grow(2);
+        let Place::Leaf(at) = directory.locate(b"a") else { panic!("a leaf") };
+        assert!(directory.learn(&at, b"m", 3));
+        let others = vec![
+            NewChild { separator: b"m".to_vec(), child: child(3) },
+            NewChild { separator: b"t".to_vec(), child: child(4) },
+        ];
+        directory.replace(b"a", child(2), others);
+        let pages = directory.to_write(0, Sequence(9));
+        let node = Node::from_page(1, &pages[0].bytes, true).expect("a node that can be read");
+        let children: Vec<_> = (0..node.count()).map(|index| *node.child(index)).collect();
+        assert_eq!(children, [child(2), child(3), child(4)]);
+    }
 }
