@@ -59,9 +59,9 @@ impl Journal {
         self.next = next;
     }
 
-    /// The sequence that the next change gets.
-    pub(crate) fn next(&self) -> Sequence {
-        self.next
+    /// The bytes of what the builder has, as the next batch.
+    pub(crate) fn built(&mut self) -> &[u8] {
+        self.builder.bytes(self.next, self.low)
     }
 
     /// The sequence of the last change; 0 for none.

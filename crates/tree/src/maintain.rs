@@ -20,6 +20,7 @@
 //! 3. A leaf is durable before its old delta page is removed, and all that a sweep wrote is durable
 //!    before the journal lets go of what came before the sweep.
 
+mod clearing;
 mod merging;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
+use clearing::{Clearing, low_limit};
 use merging::{Made, Site, Work};
 
 /// Leaves of a round.
@@ -58,6 +60,7 @@ pub(crate) struct Maintainer {
     /// The last change when the sweep began: all up to it are merged when it ends.
     sweep: Sequence,
     stage: Stage,
+    clearing: Clearing,
     /// The record that says that tables were closed is still there.
     has_closed_record: bool,
 }
@@ -100,6 +103,7 @@ impl Maintainer {
             cursor: Position::default(),
             sweep: Sequence(0),
             stage: Stage::Idle,
+            clearing: Clearing::default(),
             has_closed_record,
         })
     }
@@ -108,6 +112,9 @@ impl Maintainer {
     /// it did anything.
     pub(crate) fn step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
         let mut did_work = false;
+        if matches!(self.stage, Stage::Idle) {
+            did_work |= self.clearing.step(shared, &mut self.session, now)?;
+        }
         if matches!(self.stage, Stage::Idle) && is_asked_for(shared)? {
             self.begin(shared, now, NODE_CHANGES)?;
             did_work = true;
@@ -188,8 +195,8 @@ impl Maintainer {
             }
             Stage::Nodes(round, written) => {
                 for Written { table, page } in &written {
-                    table.lock().directory.set_written(page);
-                    if page.page == ROOT_PAGE {
+                    let mut state = table.lock();
+                    if state.directory.set_written(page) && page.page == ROOT_PAGE {
                         table.set_durable();
                     }
                 }
@@ -316,7 +323,12 @@ impl Maintainer {
                     let key = page_key(work.table.id(), made.number, PageRole::Delta);
                     shared.remove(&mut self.session, now, &key)?;
                 }
-                Made::Small(_) => work.table.set_durable(),
+                Made::Small(_) => {
+                    let state = work.table.lock();
+                    if state.directory.created() == work.created {
+                        work.table.set_durable();
+                    }
+                }
                 _ => {}
             }
         }
@@ -358,6 +370,8 @@ impl Maintainer {
             return Ok(());
         }
         let low = Sequence(self.sweep.0 + 1);
+        let limit = low_limit(shared).filter(|_| !planted!("drop-forgotten-by-the-journal"));
+        let low = limit.map_or(low, |limit| low.min(limit));
         let below = shared.journal.lock().set_low(low);
         match below {
             Some(below) => shared.store.store().trim_journal(shared.options.lane, below),
@@ -380,7 +394,8 @@ fn write_node(
     if node.page != ROOT_PAGE {
         return shared.write(session, now, &key, &node.bytes);
     }
-    write_root(shared, session, now, table, &node.bytes)
+    let (created, name, page) = (node.created.0, table.name(), &node.bytes[..]);
+    write_root(shared, session, now, table, &Root { created, first: node.first, name, page })
 }
 
 /// Writes page 1 of a table, and with it its name.
@@ -389,9 +404,8 @@ fn write_root(
     session: &mut entresol_tier::Session,
     now: Timestamp,
     table: &Table,
-    page: &[u8],
+    root: &Root<'_>,
 ) -> Result<()> {
-    let root = Root { created: table.created().0, name: table.name(), page };
     let key = page_key(table.id(), ROOT_PAGE, PageRole::Page);
     shared.write(session, now, &key, &root.encode())
 }

@@ -6,7 +6,7 @@ use entresol_flash::{Error, Result, Timestamp};
 use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
-use crate::format::{Batch, Damage, INLINE_VALUE_BYTES_MAX, PageRole, page_key, u64_at};
+use crate::format::{Batch, Damage, Effect, INLINE_VALUE_BYTES_MAX, PageRole, page_key, u64_at};
 use crate::journal::{Journal, Placed};
 use crate::merge::Change;
 use crate::options::TreeOptions;
@@ -25,6 +25,8 @@ pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
 pub(crate) struct Recovered {
     tables: HashMap<u64, Pending>,
     names: HashMap<u64, Box<[u8]>>,
+    /// Which change dropped a table last.
+    dropped: HashMap<u64, Sequence>,
     /// The tables were closed: what inner nodes say of leaves is so.
     pub is_exact: bool,
 }
@@ -33,6 +35,16 @@ impl Recovered {
     /// The name that the journal has of a table.
     pub(crate) fn name(&self, id: u64) -> Option<&[u8]> {
         self.names.get(&id).map(|name| &**name)
+    }
+
+    /// The change that dropped a table, as the journal has it.
+    pub(crate) fn dropped(&self, id: u64) -> Option<Sequence> {
+        self.dropped.get(&id).copied()
+    }
+
+    /// All tables that were dropped.
+    pub(crate) fn all_dropped(&self) -> HashMap<u64, Sequence> {
+        self.dropped.clone()
     }
 
     pub(crate) fn take(&mut self, id: u64) -> Option<Pending> {
@@ -44,16 +56,30 @@ impl Recovered {
         self.tables.keys().min().copied()
     }
 
+    fn drop_table(&mut self, arena: &mut Arena, id: u64, sequence: Sequence) {
+        let by = self.dropped.entry(id).or_default();
+        *by = sequence.max(*by);
+        if let Some(pending) = self.tables.get_mut(&id) {
+            pending.remove_through(arena, &[], None, sequence);
+        }
+    }
+
     fn add(&mut self, arena: &mut Arena, batch: &Batch<'_>) -> std::result::Result<(), Damage> {
         for (place, operation) in batch.operations().enumerate() {
             let operation = operation?;
+            let sequence = Sequence(batch.sequence.0 + place as u64);
             if operation.table == NAMES {
                 if let Some(id) = u64_at(operation.value, 0) {
                     self.names.insert(id, Box::from(operation.key));
+                    if operation.effect == Effect::Remove {
+                        self.drop_table(arena, id, sequence);
+                    }
                 }
                 continue;
             }
-            let sequence = Sequence(batch.sequence.0 + place as u64);
+            if self.dropped.get(&operation.table).is_some_and(|by| sequence < *by) {
+                continue;
+            }
             let (key, effect, value) = (operation.key, operation.effect, operation.value);
             if value.len() > INLINE_VALUE_BYTES_MAX {
                 let found = value.len();

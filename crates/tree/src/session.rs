@@ -8,13 +8,14 @@
 //! 3. No table is locked while a read is in flight, nor while the store is called.
 
 mod conditional;
+mod dropping;
 mod lookup;
 mod scan;
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use entresol_flash::{Durability, Error, ErrorKind, JournalAppend, JournalSequence, Operation};
+use entresol_flash::{Durability, Error, ErrorKind, JournalSequence, Operation};
 use entresol_flash::{Outcome as Stored, Result, Timestamp};
 use entresol_tier::SessionOptions;
 
@@ -283,24 +284,11 @@ impl Session {
         journal: &mut Journal,
     ) -> Result<Option<Sequence>> {
         let WriteBatch { writes, durability } = batch;
-        let (token, count) = (self.token_of(slot), writes.len() as u32);
+        let count = writes.len() as u32;
         let shared = Arc::clone(&self.shared);
         let names = fill(&mut journal.builder, writes);
-        let (next, low) = (journal.next(), journal.low());
-        let bytes = journal.builder.bytes(next, low);
-        let append = JournalAppend { lane: shared.options.lane, owner: 0, bytes, durability };
-        let bytes = bytes.len();
-        let mut answer = None;
-        self.store.submit_journal(slot.into(), now, append, &mut |_, outcome| {
-            answer = Some(outcome.map(journaled));
-        });
-        let answer = match answer.transpose() {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.give_back(slot);
-                return Err(error);
-            }
-        };
+        let bytes = journal.built().len();
+        let answer = self.append_built(slot, now, durability, journal)?;
         let first = journal.take(count + names);
         let last = Sequence(first.0 + u64::from(count + names) - 1);
         for (place, write) in writes.iter().enumerate() {
@@ -318,13 +306,7 @@ impl Session {
         Counters::add(&counters.changes, writes.len());
         let put: usize = writes.iter().map(|w| w.key.len() + w.action.value().len()).sum();
         Counters::add(&counters.change_bytes, put);
-        if let Some(record) = answer {
-            journal.place(first, record);
-            self.give_back(slot);
-            return Ok(Some(last));
-        }
-        self.operations[slot as usize] = Some(Pending::Write { token, first, last });
-        Ok(None)
+        Ok(self.settle_slot(slot, first..=last, answer, journal))
     }
 
     /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.

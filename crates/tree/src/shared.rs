@@ -1,6 +1,6 @@
 //! What sessions and maintenance of ordered tables share, and how they read and write pages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use entresol_flash::{
@@ -24,6 +24,13 @@ use crate::table::{Directory, Table};
 /// A merge function that threads share.
 pub type SharedMerge = Arc<dyn MergeFunction + Send + Sync>;
 
+/// A table that was dropped, and whose pages are still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// The change that dropped it last.
+    pub sequence: Sequence,
+}
+
 /// What all sessions and the maintenance share.
 pub(crate) struct Shared {
     pub store: Arc<Tiered>,
@@ -34,6 +41,8 @@ pub(crate) struct Shared {
     pub tables: Mutex<HashMap<u64, Arc<Table>>>,
     /// Changes that were in the journal, of tables that nobody has opened.
     pub recovered: Mutex<Recovered>,
+    /// Tables that were dropped, by their numbers. It is locked after tables.
+    pub dropped: Mutex<BTreeMap<u64, Dropped>>,
     pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
     pub counters: Counters,
 }
@@ -96,25 +105,33 @@ impl Shared {
             return Ok(is_named(table.name()).then(|| Arc::clone(table)));
         }
         let mut recovered = self.recovered.lock();
+        let dropped = recovered.dropped(id);
+        let root = root.as_deref().map(Root::decode).transpose();
+        let root = root.map_err(|damage| corrupt(&damage, id))?;
+        let is_old = |root: &Root<'_>| dropped.is_some_and(|by| root.created < by.0);
         let table = match &root {
-            Some(bytes) => {
-                let root = Root::decode(bytes).map_err(|damage| corrupt(&damage, id))?;
-                let directory =
-                    Directory::of_root(&root, is_exact).map_err(|damage| corrupt(&damage, id))?;
-                Table::new(id, root.name, Sequence(root.created), directory)
+            Some(root) if !is_old(root) => {
+                let directory = Directory::of_root(root, is_exact);
+                let directory = directory.map_err(|damage| corrupt(&damage, id))?;
+                let table = Table::new(id, root.name, directory);
+                table.lock().directory.use_from(reserved);
+                table.set_durable();
+                table
             }
-            None => {
-                let Some(name) = name.or(recovered.name(id)) else { return Ok(None) };
-                Table::new(id, name, Sequence(0), Directory::default())
+            old => {
+                let named = old.as_ref().map(|root| root.name).or(name).or(recovered.name(id));
+                let Some(name) = named else { return Ok(None) };
+                let table = Table::new(id, name, Directory::default());
+                table.lock().directory.use_from(reserved);
+                if let Some(by) = dropped {
+                    table.lock().directory.restart(by);
+                }
+                table
             }
         };
-        if root.is_some() {
-            table.set_durable();
-        }
         if !is_named(table.name()) {
             return Ok(None);
         }
-        table.lock().directory.use_from(reserved);
         if let Some(pending) = recovered.take(id) {
             table.lock().pending = pending;
         }

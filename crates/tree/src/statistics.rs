@@ -15,6 +15,7 @@ pub(crate) struct Counters {
     pub journal_bytes: AtomicU64,
     pub changes: AtomicU64,
     pub change_bytes: AtomicU64,
+    pub pages_cleared: AtomicU64,
 }
 
 impl Counters {
@@ -48,6 +49,8 @@ pub struct TreeStatistics {
     pub changes: u64,
     /// Bytes of their keys and values.
     pub change_bytes: u64,
+    /// Pages of dropped tables that were removed.
+    pub pages_cleared: u64,
     /// Memory of inner nodes, bytes.
     pub directory_bytes: u64,
 }

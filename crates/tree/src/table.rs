@@ -16,15 +16,12 @@ pub(crate) use directory::{Directory, LeafAt, Missing, NewChild, NodePage, Place
 pub(crate) use watches::{Watch, Watches};
 
 use crate::pending::Pending;
-use crate::sequence::Sequence;
 
 /// A table that was opened. Shared by all sessions.
 #[derive(Debug)]
 pub struct Table {
     id: u64,
     name: Box<[u8]>,
-    /// Changes up to this one belong to a table that had the name before.
-    created: Sequence,
     /// Whether its first record is durable, and with it its name.
     is_durable: AtomicBool,
     state: Mutex<State>,
@@ -47,10 +44,10 @@ impl std::fmt::Debug for State {
 }
 
 impl Table {
-    pub(crate) fn new(id: u64, name: &[u8], created: Sequence, directory: Directory) -> Table {
+    pub(crate) fn new(id: u64, name: &[u8], directory: Directory) -> Table {
         let state = State { directory, ..State::default() };
         let is_durable = AtomicBool::new(false);
-        Table { id, name: Box::from(name), created, is_durable, state: Mutex::new(state) }
+        Table { id, name: Box::from(name), is_durable, state: Mutex::new(state) }
     }
 
     /// Its name.
@@ -62,16 +59,17 @@ impl Table {
         self.id
     }
 
-    pub(crate) fn created(&self) -> Sequence {
-        self.created
-    }
-
     pub(crate) fn is_durable(&self) -> bool {
         self.is_durable.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_durable(&self) {
         self.is_durable.store(true, Ordering::Release);
+    }
+
+    /// Its name goes with its changes again.
+    pub(crate) fn set_dropped(&self) {
+        self.is_durable.store(false, Ordering::Release);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

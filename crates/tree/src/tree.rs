@@ -11,7 +11,7 @@ use crate::maintain::{Maintainer, Progress};
 use crate::options::TreeOptions;
 use crate::recovery::recover;
 use crate::session::Session;
-use crate::shared::{Shared, SharedMerge};
+use crate::shared::{Dropped, Shared, SharedMerge};
 use crate::statistics::{Counters, TreeStatistics};
 
 /// The ordered tables of a store.
@@ -38,6 +38,8 @@ impl Tree {
         let (recovered, journal, arena) = recover(&store, &options, now)?;
         let maintainer = Maintainer::new(&store, recovered.is_exact)?;
         let counters = Counters::default();
+        let dropped = recovered.all_dropped().into_iter();
+        let dropped = dropped.map(|(id, sequence)| (id, Dropped { sequence })).collect();
         let shared = Shared {
             store,
             options,
@@ -45,6 +47,7 @@ impl Tree {
             arena: RwLock::new(arena),
             tables: Mutex::default(),
             recovered: Mutex::new(recovered),
+            dropped: Mutex::new(dropped),
             merges: Mutex::default(),
             counters,
         };
@@ -94,6 +97,7 @@ impl Tree {
             journal_bytes: read(&counters.journal_bytes),
             changes: read(&counters.changes),
             change_bytes: read(&counters.change_bytes),
+            pages_cleared: read(&counters.pages_cleared),
             directory_bytes: directories.sum(),
         }
     }

@@ -58,7 +58,20 @@ fn inner() -> Vec<u8> {
 
 fn root() -> Vec<u8> {
     let page = leaf(false);
-    Root { created: 5, name: b"a table", page: &page }.encode()
+    Root { created: 5, first: 0, name: b"a table", page: &page }.encode()
+}
+
+/// Of a table that was dropped before.
+fn new_root() -> Vec<u8> {
+    let page = leaf(false);
+    Root { created: 5, first: 1026, name: b"a table", page: &page }.encode()
+}
+
+fn drop_batch() -> Vec<u8> {
+    let mut builder = BatchBuilder::default();
+    let (key, value) = (b"a table", 9_u64.to_le_bytes());
+    builder.push(BatchOperation { table: 0, key, effect: Effect::Remove, value: &value });
+    builder.bytes(Sequence(7), Sequence(3)).to_vec()
 }
 
 fn batch() -> Vec<u8> {
@@ -70,14 +83,16 @@ fn batch() -> Vec<u8> {
 }
 
 /// Each structure under the name of its image.
-fn structures() -> [(&'static str, Vec<u8>); 6] {
+fn structures() -> [(&'static str, Vec<u8>); 8] {
     [
         ("leaf", leaf(false)),
         ("leaf-sequences", leaf(true)),
         ("delta", delta()),
         ("inner", inner()),
         ("root", root()),
+        ("root-new", new_root()),
         ("batch", batch()),
+        ("batch-drop", drop_batch()),
     ]
 }
 
@@ -122,6 +137,7 @@ fn a_page_says_what_was_built() {
     let bytes = root();
     let table = Root::decode(&bytes).unwrap();
     assert_eq!((table.name, table.created, table.page), (&b"a table"[..], 5, &leaf(false)[..]));
+    assert_eq!((table.first, Root::decode(&new_root()).unwrap().first), (0, 1026));
     let bytes = batch();
     let record = Batch::parse(&bytes).unwrap();
     assert_eq!((record.sequence, record.low, record.count), (Sequence(7), Sequence(3), 2));

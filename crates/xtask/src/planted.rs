@@ -99,6 +99,11 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "conditional::a_conditional_write_sees_changes_that_come_while_it_reads",
     },
+    Bug {
+        name: "drop-forgotten-by-the-journal",
+        caught_by: TABLES,
+        test: "dropping::a_drop_stays_in_the_journal_until_the_table_is_cleared",
+    },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",

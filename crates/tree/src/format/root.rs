@@ -1,6 +1,6 @@
 //! The record that a table is opened with: its name, and page 1.
 
-use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, u16_at, u64_at};
+use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, u16_at, u32_at, u64_at};
 
 /// Bytes before the name.
 const FIXED_BYTES: usize = 20;
@@ -10,6 +10,8 @@ const FIXED_BYTES: usize = 20;
 pub struct Root<'a> {
     /// Changes up to this one belong to a table that had the name before.
     pub created: u64,
+    /// Pages with numbers below this one, but page 1, belong to such a table, too; 0: none do.
+    pub first: u32,
     /// The name.
     pub name: &'a [u8],
     /// Page 1: a leaf while the table is small, else the highest inner node.
@@ -27,6 +29,7 @@ impl<'a> Root<'a> {
         out[0] = FORMAT_VERSION;
         out[2..4].copy_from_slice(&(self.name.len() as u16).to_le_bytes());
         out[8..16].copy_from_slice(&self.created.to_le_bytes());
+        out[16..20].copy_from_slice(&self.first.to_le_bytes());
         out.extend_from_slice(self.name);
         out.extend_from_slice(self.page);
         out
@@ -45,7 +48,9 @@ impl<'a> Root<'a> {
         let (name, page) = rest
             .split_at_checked(name_bytes)
             .ok_or_else(|| Damage::new("name of a table", name_bytes, rest.len()))?;
-        Ok(Root { created: u64_at(&fixed, 8).unwrap_or_default(), name, page })
+        let created = u64_at(&fixed, 8).unwrap_or_default();
+        let first = u32_at(&fixed, 16).unwrap_or_default();
+        Ok(Root { created, first, name, page })
     }
 }
 

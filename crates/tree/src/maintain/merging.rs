@@ -30,6 +30,8 @@ pub(super) struct Work {
     /// The leaf's range.
     low: Vec<u8>,
     high: Option<Vec<u8>>,
+    /// Of which table of the name it is: it may be dropped meanwhile.
+    pub created: Sequence,
     pub made: Made,
 }
 
@@ -88,7 +90,8 @@ impl Site<'_> {
 
 impl Work {
     pub(super) fn new(table: &Arc<Table>, key: Vec<u8>) -> Work {
-        Work { table: Arc::clone(table), low: key, high: None, made: Made::Nothing }
+        let (table, created) = (Arc::clone(table), Sequence(0));
+        Work { table, low: key, high: None, created, made: Made::Nothing }
     }
 
     /// Reads and merges, and writes the leaves right of the first. The rest of the leaf's range,
@@ -114,6 +117,7 @@ impl Work {
         let state = self.table.lock();
         let Place::Leaf(at) = state.directory.locate(&self.low) else { return None };
         self.low = state.directory.low_of(&at).to_vec();
+        self.created = at.created;
         self.high.clone_from(&at.high);
         let mut copied = Copied::default();
         let arena = site.shared.arena.read();
@@ -156,7 +160,7 @@ impl Work {
         let base = match record {
             Some(record) if at.child.page == ROOT_PAGE => {
                 let root = Root::decode(&record).map_err(|damage| damaged(&self.table, &damage))?;
-                Some(root.page.to_vec())
+                (root.created == at.created.0).then(|| root.page.to_vec())
             }
             None if at.child.page != ROOT_PAGE => {
                 let missing = format!("page {} is missing", at.child.page);
@@ -179,6 +183,10 @@ impl Work {
         }
         let high = high.unwrap_or_default().to_vec();
         let mut state = self.table.lock();
+        if state.directory.created() != self.created {
+            input.copied = Copied::default();
+            return Ok(None);
+        }
         state.directory.learn(&input.at, &high, right);
         let rest = Work::new(&self.table, high.clone());
         self.high = Some(high);
@@ -193,7 +201,7 @@ impl Work {
         let base = match &input.base {
             Some(base) => base,
             None => {
-                empty = empty_leaf();
+                empty = empty_leaf(Sequence(0));
                 &empty
             }
         };
@@ -263,20 +271,36 @@ impl Work {
                 Counters::add(&site.shared.counters.delta_writes, 1);
                 let delta_bytes = delta.page.len() as u16;
                 let child = Child { delta_bytes, filter: delta.filter.0, ..at.child };
-                self.table.lock().directory.replace(&self.low, child, Vec::new());
+                let directory = &mut self.table.lock().directory;
+                if directory.created() != self.created {
+                    return Ok(());
+                }
+                directory.replace(&self.low, child, Vec::new());
             }
             Made::Leaves(made) => {
                 if let Some(page) = made.page.take() {
                     site.write(&page_key(id, made.number, PageRole::Page), &page)?;
                 }
                 let directory = &mut self.table.lock().directory;
+                if directory.created() != self.created {
+                    return Ok(());
+                }
                 if made.grows {
                     directory.grow(made.number);
                 }
                 directory.replace(&self.low, made.child, std::mem::take(&mut made.others));
             }
             Made::Small(page) => {
-                write_root(site.shared, site.session, site.now, &self.table, page)?;
+                let first = {
+                    let directory = &self.table.lock().directory;
+                    if directory.created() != self.created {
+                        return Ok(());
+                    }
+                    directory.first()
+                };
+                let (created, name) = (self.created.0, self.table.name());
+                let root = Root { created, first, name, page };
+                write_root(site.shared, site.session, site.now, &self.table, &root)?;
             }
         }
         self.forget(site);
@@ -305,13 +329,8 @@ fn child_of(leaf: &NewLeaf, through: Sequence) -> Child {
 }
 
 /// The leaf of a table that has none.
-fn empty_leaf() -> Vec<u8> {
-    let frame = PageFrame {
-        kind: PageKind::Leaf,
-        high_key: None,
-        sequence: Sequence(0),
-        link: 0,
-        has_sequences: false,
-    };
+pub(super) fn empty_leaf(sequence: Sequence) -> Vec<u8> {
+    let frame =
+        PageFrame { kind: PageKind::Leaf, high_key: None, sequence, link: 0, has_sequences: false };
     PageBuilder::default().page(0..0, frame)
 }

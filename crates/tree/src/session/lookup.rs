@@ -218,7 +218,10 @@ impl Lookup {
         let mut known = crate::sequence::Sequence(0);
         let mut learnt = None;
         let rows;
-        if let Some(page) = page_of(page, leaf.child.page).map_err(damage)? {
+        if is_of_later(page, leaf).map_err(damage)? {
+            return Ok(Next::Locate);
+        }
+        if let Some(page) = page_of(page, leaf).map_err(damage)? {
             if crate::format::Header::decode(page).map_err(damage)?.kind == PageKind::Inner {
                 // The table grew since it was located.
                 return Ok(Next::Locate);
@@ -289,14 +292,31 @@ pub(crate) fn refused(table: &Table, error: &crate::merge::MergeError) -> Error 
     Error::new(kind, format!("ordered table `{name}`: {error}"))
 }
 
-/// The page that the record of page `number` holds: page 1 stands behind the table's name.
-pub(super) fn page_of(
-    record: Option<&[u8]>,
-    number: u32,
-) -> std::result::Result<Option<&[u8]>, crate::format::Damage> {
+/// The page that the record of the leaf at `at` holds: page 1 stands behind the table's name, and
+/// is not there where it is of a table that was dropped.
+pub(super) fn page_of<'r>(
+    record: Option<&'r [u8]>,
+    at: &LeafAt,
+) -> std::result::Result<Option<&'r [u8]>, crate::format::Damage> {
     match record {
-        Some(record) if number == ROOT_PAGE => Ok(Some(Root::decode(record)?.page)),
+        Some(record) if at.child.page == ROOT_PAGE => {
+            let root = Root::decode(record)?;
+            Ok((root.created == at.created.0).then_some(root.page))
+        }
         record => Ok(record),
+    }
+}
+
+/// Whether the record is of a table that was made after the one of the leaf at `at` was dropped.
+pub(super) fn is_of_later(
+    record: Option<&[u8]>,
+    at: &LeafAt,
+) -> std::result::Result<bool, crate::format::Damage> {
+    match record {
+        Some(record) if at.child.page == ROOT_PAGE => {
+            Ok(Root::decode(record)?.created > at.created.0)
+        }
+        _ => Ok(false),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use entresol_flash::{Outcome as Stored, Result};
 use entresol_planted::planted;
 
-use super::lookup::{missed, page_of, refused};
+use super::lookup::{is_of_later, missed, page_of, refused};
 use super::{Next, Outcome, Visit, damaged, record_key};
 use crate::format::{Header, PageKind, PageRole};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Resolved};
@@ -261,7 +261,10 @@ impl Scanning {
         let table = Arc::clone(&self.table);
         let damage = |damage| damaged(&table, &damage);
         let at = self.leaf.clone().expect("a leaf that was located");
-        let page = page_of(record, at.child.page).map_err(damage)?;
+        if is_of_later(record, &at).map_err(damage)? {
+            return Ok(Next::Locate);
+        }
+        let page = page_of(record, &at).map_err(damage)?;
         let Some(page) = page else {
             if at.child.page != ROOT_PAGE {
                 return Ok(Next::Reload);

@@ -32,6 +32,8 @@ pub(crate) struct LeafAt {
     pub child: Child,
     /// Below which key its keys are.
     pub high: Option<Vec<u8>>,
+    /// As of the directory: a table that was dropped meanwhile has other nodes.
+    pub created: Sequence,
 }
 
 /// A node to load.
@@ -42,6 +44,7 @@ pub(crate) struct Missing {
     /// The child that it is, or right of which it is.
     index: usize,
     is_right: bool,
+    created: Sequence,
 }
 
 /// What a way down through the nodes leads to.
@@ -71,6 +74,10 @@ pub(crate) struct Directory {
     next_page: u32,
     /// Numbers below this one may be used.
     reserved: u32,
+    /// Changes up to this one belong to a table that had the name before and was dropped.
+    created: Sequence,
+    /// So do pages with numbers below this one.
+    first: u32,
 }
 
 impl Missing {
@@ -91,6 +98,8 @@ impl Default for Directory {
             is_small: true,
             next_page: ROOT_PAGE + 1,
             reserved: ROOT_PAGE + 1,
+            created: Sequence(0),
+            first: 0,
         }
     }
 }
@@ -103,7 +112,28 @@ impl Directory {
             true => Directory::default().nodes,
             false => vec![Node::from_page(ROOT_PAGE, root.page, is_exact)?],
         };
-        Ok(Directory { nodes, is_small, ..Directory::default() })
+        let (created, first) = (Sequence(root.created), root.first);
+        let fresh = Directory::default();
+        let mut directory = Directory { nodes, is_small, created, first, ..fresh };
+        directory.use_from(first);
+        Ok(directory)
+    }
+
+    /// Begins anew: the table was dropped by the change `created`. Numbers of pages go on, so that
+    /// no page of the new table is one of the old table.
+    pub(crate) fn restart(&mut self, created: Sequence) {
+        let (next_page, reserved) = (self.next_page, self.reserved);
+        let fresh = Directory::default();
+        *self = Directory { next_page, reserved, created, first: next_page, ..fresh };
+    }
+
+    pub(crate) fn created(&self) -> Sequence {
+        self.created
+    }
+
+    /// Pages with numbers below this one are of a table that was dropped.
+    pub(crate) fn first(&self) -> u32 {
+        self.first
     }
 
     pub(crate) fn node(&self, node: NodeId) -> &Node {
@@ -135,19 +165,24 @@ impl Directory {
             };
             if node.level == 1 {
                 let high = node.high_of(index).map(<[u8]>::to_vec);
-                return Place::Leaf(LeafAt { node: at, index, child: *node.child(index), high });
+                let (child, created) = (*node.child(index), self.created);
+                return Place::Leaf(LeafAt { node: at, index, child, high, created });
             }
             let Some(below) = node.loaded(index) else {
                 let page = node.child(index).page;
-                return Place::Missing(Missing { page, parent: at, index, is_right: false });
+                return Place::Missing(self.missing(page, at, index, false));
             };
             // The parent may not know the right neighbour: it was written before.
             if self.node(below).high.as_deref().is_some_and(|high| wanted.is_beyond(high)) {
                 let page = self.node(below).right;
-                return Place::Missing(Missing { page, parent: at, index, is_right: true });
+                return Place::Missing(self.missing(page, at, index, true));
             }
             at = below;
         }
+    }
+
+    fn missing(&self, page: u32, parent: NodeId, index: usize, is_right: bool) -> Missing {
+        Missing { page, parent, index, is_right, created: self.created }
     }
 
     /// Enters the page `bytes` of the node `missing`, unless somebody else was faster.
@@ -157,7 +192,10 @@ impl Directory {
         bytes: &[u8],
         is_exact: bool,
     ) -> Result<(), Damage> {
-        let Missing { page, parent, index, is_right } = missing;
+        let Missing { page, parent, index, is_right, created } = missing;
+        if created != self.created {
+            return Ok(());
+        }
         let node = Node::from_page(page, bytes, is_exact)?;
         let above = self.node(parent);
         if node.level + 1 != above.level {
@@ -195,6 +233,9 @@ impl Directory {
     /// A leaf says that its keys end at `high` and that page `right` follows, which the directory
     /// does not know. Whether it was entered: the leaf was located before, and may have changed.
     pub(crate) fn learn(&mut self, leaf: &LeafAt, high: &[u8], right: u32) -> bool {
+        if leaf.created != self.created {
+            return false;
+        }
         let node = self.node(leaf.node);
         let is_there = leaf.index < node.count() && node.child(leaf.index).page == leaf.child.page;
         let is_new = is_there
@@ -235,6 +276,9 @@ impl Directory {
 
     /// Changes what is known of a leaf and its delta page, unless it changed meanwhile.
     pub(crate) fn set_child(&mut self, at: &LeafAt, child: Child) {
+        if at.created != self.created {
+            return;
+        }
         let node = self.node_mut(at.node);
         if at.index < node.count() && node.child(at.index) == &at.child {
             *node.child_mut(at.index) = child;
@@ -336,7 +380,8 @@ impl Directory {
         let page = |id: NodeId| {
             let node = self.node(id);
             let bytes = node.page_bytes(sequence, |below| self.node(below).is_written)?;
-            Some(NodePage { node: id, page: node.page, changes: node.changes, bytes })
+            let (page, changes, created) = (node.page, node.changes, self.created);
+            Some(NodePage { node: id, page, changes, bytes, created, first: self.first })
         };
         let unwritten = ids().skip(1).filter(|&id| !self.node(id).is_written);
         let first: Vec<NodePage> = unwritten.filter_map(page).collect();
@@ -351,11 +396,15 @@ impl Directory {
         ids().filter(is_due).filter_map(page).collect()
     }
 
-    /// The page of a node is durable.
-    pub(crate) fn set_written(&mut self, written: &NodePage) {
+    /// The page of a node is durable. Whether the node is still there.
+    pub(crate) fn set_written(&mut self, written: &NodePage) -> bool {
+        if written.created != self.created {
+            return false;
+        }
         let node = self.node_mut(written.node);
         node.is_written = true;
         node.changes = node.changes.saturating_sub(written.changes);
+        true
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -369,6 +418,9 @@ pub(crate) struct NodePage {
     pub node: NodeId,
     pub page: u32,
     pub bytes: Vec<u8>,
+    /// As of the directory that it is from.
+    pub created: Sequence,
+    pub first: u32,
     changes: u32,
 }
 

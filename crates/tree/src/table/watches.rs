@@ -35,6 +35,13 @@ impl Watches {
         }
     }
 
+    /// All rows are gone.
+    pub(crate) fn mark_all(&mut self, sequence: Sequence) {
+        for watched in self.keys.values_mut() {
+            watched.last = watched.last.max(sequence);
+        }
+    }
+
     fn last(&self, key: &[u8]) -> Sequence {
         self.keys.get(key).map_or(Sequence(0), |watched| watched.last)
     }

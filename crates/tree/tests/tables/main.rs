@@ -5,6 +5,7 @@
 //! failure.
 
 mod conditional;
+mod dropping;
 mod world;
 
 use entresol_flash::Durability;
@@ -33,6 +34,10 @@ fn live(world: &mut World, batches: usize) -> Result<(), String> {
             _ => Durability::Memory,
         };
         match world.random.below(6) {
+            0 if world.random.below(8) == 0 => {
+                let table = world.random.below(3) as usize;
+                world.drop_table(table)?;
+            }
             0 => world.write_if(durability)?,
             _ => world.write(durability)?,
         }
@@ -79,15 +84,19 @@ fn after_a_crash_tables_are_what_a_prefix_of_the_batches_makes() {
         for prefix in
             (first..calls).filter(|at| only.map_or(at % step == seed % step, |one| one == *at))
         {
-            crash(seed, prefix);
+            crash(seed, prefix, |world| live(world, BATCHES));
         }
     }
 }
 
-fn crash(seed: u64, prefix: u64) {
+/// What a world does until it crashes.
+type Scene = fn(&mut World) -> Result<(), String>;
+
+/// Ends the scene after `prefix` calls of the device, and looks at what is left.
+fn crash(seed: u64, prefix: u64, scene: Scene) {
     let mut world = World::new(seed);
     world.device.crash_after(prefix);
-    let stopped = world.open().and_then(|()| live(&mut world, BATCHES));
+    let stopped = world.open().and_then(|()| scene(&mut world));
     drop(stopped);
     world.open = None;
     world.device.crash_now();
@@ -102,6 +111,11 @@ fn crash(seed: u64, prefix: u64) {
         let checked = after.open().and_then(|()| after.check_prefix()).and_then(|batches| {
             if random.below(6) > 0 {
                 return Ok(());
+            }
+            // Maintenance changes no row.
+            after.maintain(20)?;
+            if after.check_prefix()? != batches {
+                return Err("maintenance after the crash changed rows".to_string());
             }
             after.history.truncate(batches);
             after.durable = 0;

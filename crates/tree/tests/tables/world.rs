@@ -46,6 +46,8 @@ enum Owned {
     Put(Vec<u8>),
     Remove,
     Add(Vec<u8>),
+    /// Of the whole table.
+    Drop,
 }
 
 /// What a conditional batch of the model expects of a row; `None`: any value.
@@ -104,6 +106,8 @@ pub(crate) struct World {
     /// Leaves and delta pages that were written in openings that ended.
     pub leaf_writes: u64,
     pub delta_writes: u64,
+    /// Pages of dropped tables that were removed in them.
+    pub pages_cleared: u64,
 }
 
 pub(crate) struct Open {
@@ -127,6 +131,7 @@ impl World {
             cache_bytes: None,
             leaf_writes: 0,
             delta_writes: 0,
+            pages_cleared: 0,
         }
     }
 
@@ -142,6 +147,7 @@ impl World {
             cache_bytes: None,
             leaf_writes: 0,
             delta_writes: 0,
+            pages_cleared: 0,
         }
     }
 
@@ -208,6 +214,36 @@ impl World {
             Ended::Done => Ok(()),
             refused @ Ended::Refused(..) => Err(format!("a batch ended as {refused:?}")),
         }
+    }
+
+    /// Drops a table; `Full` is waited out.
+    pub(crate) fn drop_table(&mut self, table: usize) -> Result<(), String> {
+        self.history.push(vec![Change { table, key: Vec::new(), action: Owned::Drop }]);
+        for _ in 0..1000 {
+            let early = self.random.below(2) == 0;
+            let Some(Open { session, tables, tree, .. }) = &mut self.open else { unreachable!() };
+            let mut ended = None;
+            let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+                ended = Some(outcome.map(drop));
+            };
+            session.drop_table(1, NOW, &tables[table], &mut visit);
+            if early {
+                let maintained = tree.maintain(NOW, Budget { segments: 2 });
+                maintained.map_err(|error| error.to_string())?;
+            }
+            while session.in_flight() > 0 {
+                session.poll(1, NOW, &mut visit).map_err(|error| error.to_string())?;
+            }
+            match ended {
+                Some(Ok(())) => {
+                    self.durable = self.history.len();
+                    return Ok(());
+                }
+                Some(Err(error)) if error.kind() == ErrorKind::Full => self.maintain(4)?,
+                other => return Err(format!("a drop ended as {other:?}")),
+            }
+        }
+        Err("a drop found no room".to_string())
     }
 
     /// Writes a batch with conditions that hold or do not hold.
@@ -295,6 +331,7 @@ impl World {
                 let action = match &change.action {
                     Owned::Put(value) => Action::Put(value),
                     Owned::Remove => Action::Remove,
+                    Owned::Drop => unreachable!("a batch of rows"),
                     Owned::Add(part) => Action::Add(part),
                 };
                 Write { table: &tables[change.table], key: &change.key, action }
@@ -341,12 +378,21 @@ impl World {
         Ok(())
     }
 
+    /// Brings all that waits to pages.
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
+        let Some(Open { tree, .. }) = &self.open else { return Ok(()) };
+        tree.settle(NOW).map_err(|error| error.to_string())?;
+        self.durable = self.history.len();
+        Ok(())
+    }
+
     pub(crate) fn settle_and_close(&mut self) -> Result<(), String> {
         let Some(Open { tree, tiered, session, .. }) = self.open.take() else { return Ok(()) };
         drop(session);
         tree.settle(NOW).map_err(|error| error.to_string())?;
         self.leaf_writes += tree.statistics().leaf_writes;
         self.delta_writes += tree.statistics().delta_writes;
+        self.pages_cleared += tree.statistics().pages_cleared;
         drop(tree);
         tiered.close(NOW).map_err(|error| error.to_string())?;
         self.durable = self.history.len();
@@ -503,6 +549,7 @@ fn apply(tables: &mut [Rows; 3], batch: &[Change]) {
         match action {
             Owned::Put(value) => drop(rows.insert(key.clone(), value.clone())),
             Owned::Remove => drop(rows.remove(key)),
+            Owned::Drop => rows.clear(),
             Owned::Add(part) => rows.entry(key.clone()).or_default().extend_from_slice(part),
         }
     }

@@ -1,0 +1,87 @@
+//! A table is dropped by one change in the journal: all its rows are gone from then on.
+
+use std::sync::Arc;
+
+use entresol_flash::{Durability, JournalAppend, JournalSequence, Result, Timestamp};
+
+use super::{Session, Visit, journaled, waiting};
+use crate::format::{BatchOperation, Effect};
+use crate::journal::Journal;
+use crate::recovery::NAMES;
+use crate::sequence::Sequence;
+use crate::shared::{Dropped, Shared};
+use crate::table::Table;
+
+impl Session {
+    /// Begins to remove all rows of a table, whether it has any or not. It is done once that is
+    /// durable, and readers see no row from the call on; a scan under way may have some. The table
+    /// can be written again at once. Its pages are removed by `Tree::maintain`.
+    ///
+    /// Errors: `Full`, where the journal has no room: call `Tree::maintain` and try again.
+    pub fn drop_table(&mut self, token: u64, now: Timestamp, table: &Arc<Table>, visit: Visit<'_>) {
+        self.in_flight += 1;
+        let shared = Arc::clone(&self.shared);
+        let slot = self.take(waiting(token));
+        let mut journal = shared.journal.lock();
+        journal.builder.clear();
+        let (key, value) = (table.name(), table.id().to_le_bytes());
+        let effect = Effect::Remove;
+        journal.builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
+        let appended = self.append_built(slot, now, Some(Durability::Synced), &mut journal);
+        let ended = appended.map(|answer| {
+            let first = journal.take(1);
+            forget(&shared, table, first);
+            self.settle_slot(slot, first..=first, answer, &mut journal)
+        });
+        drop(journal);
+        self.appended(token, ended, visit);
+    }
+
+    /// Hands what the builder has to the store's journal. Where it is, if it is as durable as asked
+    /// for at once; after an error the slot is given back.
+    pub(super) fn append_built(
+        &mut self,
+        slot: u32,
+        now: Timestamp,
+        durability: Option<Durability>,
+        journal: &mut Journal,
+    ) -> Result<Option<JournalSequence>> {
+        let bytes = journal.built();
+        let lane = self.shared.options.lane;
+        let append = JournalAppend { lane, owner: 0, bytes, durability };
+        let mut answer = None;
+        self.store.submit_journal(slot.into(), now, append, &mut |_, outcome| {
+            answer = Some(outcome.map(journaled));
+        });
+        answer.transpose().inspect_err(|_| self.give_back(slot))
+    }
+
+    /// A batch has its changes. The last of them, where it is as durable as asked for.
+    pub(super) fn settle_slot(
+        &mut self,
+        slot: u32,
+        changes: std::ops::RangeInclusive<Sequence>,
+        answer: Option<JournalSequence>,
+        journal: &mut Journal,
+    ) -> Option<Sequence> {
+        let (first, last) = changes.into_inner();
+        if let Some(record) = answer {
+            journal.place(first, record);
+            self.give_back(slot);
+            return Some(last);
+        }
+        let token = self.token_of(slot);
+        self.operations[slot as usize] = Some(super::Pending::Write { token, first, last });
+        None
+    }
+}
+
+/// Lets all that is known of a table leave memory.
+fn forget(shared: &Shared, table: &Table, sequence: Sequence) {
+    let mut state = table.lock();
+    state.pending.clear(&mut shared.arena.write());
+    state.directory.restart(sequence);
+    state.watches.mark_all(sequence);
+    table.set_dropped();
+    shared.dropped.lock().insert(table.id(), Dropped { sequence });
+}
