@@ -19,6 +19,8 @@ pub(crate) struct Journal {
     /// All changes below it are in durable pages.
     low: Sequence,
     marks: VecDeque<Mark>,
+    /// A record with changes that are in durable pages, as all before it have.
+    passed: Option<JournalSequence>,
     /// Where batches are put together, one at a time.
     pub builder: BatchBuilder,
 }
@@ -36,8 +38,8 @@ pub(crate) struct Placed {
 struct Mark {
     /// The last change of them.
     last: Sequence,
-    /// The first record of the store's journal that has any of them.
-    first_record: Option<JournalSequence>,
+    /// The last record of the store's journal that is known to have any of them.
+    last_record: Option<JournalSequence>,
     batches: u32,
 }
 
@@ -45,7 +47,8 @@ impl Journal {
     /// A journal that goes on behind `last`.
     pub(crate) fn after(last: Sequence) -> Journal {
         let next = Sequence(last.0 + 1);
-        Journal { next, low: Sequence(1), marks: VecDeque::new(), builder: BatchBuilder::default() }
+        let (marks, builder) = (VecDeque::new(), BatchBuilder::default());
+        Journal { next, low: Sequence(1), marks, passed: None, builder }
     }
 
     /// Takes note of batches that were in the store's journal when it was opened.
@@ -82,7 +85,7 @@ impl Journal {
             Some(mark) if mark.batches < MARK_BATCHES => {
                 (mark.last, mark.batches) = (last, mark.batches + 1);
             }
-            _ => self.marks.push_back(Mark { last, first_record: None, batches: 1 }),
+            _ => self.marks.push_back(Mark { last, last_record: None, batches: 1 }),
         }
         first
     }
@@ -91,19 +94,48 @@ impl Journal {
     pub(crate) fn place(&mut self, first: Sequence, record: JournalSequence) {
         let at = self.marks.partition_point(|mark| mark.last < first);
         if let Some(mark) = self.marks.get_mut(at) {
-            let before = mark.first_record.unwrap_or(record);
-            mark.first_record = Some(before.min(record));
+            mark.last_record = mark.last_record.max(Some(record));
         }
     }
 
     /// Takes note that all changes below `low` are in durable pages. What the store's journal may
-    /// drop: all below the answer.
+    /// drop: all below the answer. Records have the order of their changes.
     pub(crate) fn set_low(&mut self, low: Sequence) -> Option<JournalSequence> {
         self.low = self.low.max(low);
-        // The last mark stays: batches still join it.
-        while self.marks.len() > 1 && self.marks.front().is_some_and(|mark| mark.last < self.low) {
-            self.marks.pop_front();
+        while let Some(mark) = self.marks.pop_front_if(|mark| mark.last < self.low) {
+            self.passed = self.passed.max(mark.last_record);
         }
-        self.marks.iter().filter_map(|mark| mark.first_record).min()
+        self.passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last few batches held the journal although all of them were in pages: where each opening
+    /// began a segment of its own they filled it, and no batch found room any more.
+    #[test]
+    fn the_journal_lets_go_of_few_batches_that_are_merged() {
+        let mut journal = Journal::after(Sequence(0));
+        for record in 10..13 {
+            let first = journal.take(2);
+            journal.place(first, JournalSequence(record));
+        }
+        assert_eq!(journal.set_low(Sequence(6)), None);
+        assert_eq!(journal.set_low(Sequence(7)), Some(JournalSequence(12)));
+    }
+
+    /// A record that was not placed so far may be lower than those of later batches that were.
+    #[test]
+    fn the_journal_keeps_a_batch_whose_record_is_not_known() {
+        let mut journal = Journal::after(Sequence(0));
+        let merged = journal.take(1);
+        journal.place(merged, JournalSequence(10));
+        let low = (1..MARK_BATCHES).map(|_| journal.take(1)).last().expect("a mark of batches");
+        journal.take(1);
+        let later = journal.take(1);
+        journal.place(later, JournalSequence(50));
+        assert_eq!(journal.set_low(Sequence(low.0 + 1)), Some(JournalSequence(10)));
     }
 }
