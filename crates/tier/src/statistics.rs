@@ -59,6 +59,8 @@ pub struct Statistics {
     pub user_written_bytes: u64,
     /// Bytes written to the device.
     pub device_written_bytes: u64,
+    /// Of those, what the opening wrote: the whole of a file that was made.
+    pub opening_written_bytes: u64,
     /// Write requests to the device.
     pub device_writes: u64,
     /// Bytes read from the device.
@@ -128,6 +130,7 @@ impl Statistics {
             flash_live_bytes: store.live_bytes,
             user_written_bytes: store.user_bytes,
             device_written_bytes: device.written_bytes.load(Ordering::Relaxed),
+            opening_written_bytes: 0,
             device_writes: device.writes.load(Ordering::Relaxed),
             device_read_bytes: device.read_bytes.load(Ordering::Relaxed),
             device_reads: device.reads.load(Ordering::Relaxed),
@@ -195,9 +198,10 @@ impl Statistics {
         ]
     }
 
-    /// Bytes written to the device for each byte that callers put.
+    /// Bytes written to the device for each byte that callers put, without what the opening wrote.
     pub fn write_amplification(&self) -> f64 {
-        self.device_written_bytes as f64 / (self.user_written_bytes.max(1)) as f64
+        let written = self.device_written_bytes.saturating_sub(self.opening_written_bytes);
+        written as f64 / self.user_written_bytes.max(1) as f64
     }
 }
 

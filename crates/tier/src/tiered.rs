@@ -32,6 +32,8 @@ pub struct Tiered {
     pub(crate) store: Store,
     pub(crate) memory: MemoryCache,
     pub(crate) gates: Vec<Gate>,
+    /// What the opening wrote to the device.
+    opening_written_bytes: u64,
     /// Sessions take turns with them: processors that add to the same one wait for each other.
     pub(crate) counters: Vec<TierCounters>,
     /// Sessions made.
@@ -226,7 +228,9 @@ impl Tiered {
         let store = Store::open(device, options.store.clone(), now)
             .map_err(|error| options.whole_cap(error, index_max))?;
         options.store = store.options().clone();
+        let written = &store.device().counters().written_bytes;
         let tiered = Tiered {
+            opening_written_bytes: written.load(Ordering::Relaxed),
             memory: MemoryCache::new(CACHE_BYTES_MIN, options.cache_shards())?,
             store,
             gates: (0..GATES).map(|_| Gate::default()).collect(),
@@ -322,6 +326,7 @@ impl Tiered {
             all.gets += counters.gets.load(Ordering::Relaxed);
             all.memory_hits += counters.memory_hits.load(Ordering::Relaxed);
         }
+        all.opening_written_bytes = self.opening_written_bytes;
         all.evicted_small = memory.evicted_small;
         all.evicted_main = memory.evicted_main;
         all.cache_bytes = self.memory.bytes();
