@@ -16,9 +16,8 @@ use crate::tidy::summary::SUMMARY;
 const SETTINGS: &str = "docs/book.toml";
 /// Below the root.
 const BOOK: &str = "target/book";
-const TOOLS: &str = "target/tools";
-/// The version that the settings are written for.
-const MDBOOK: &str = "0.5.4";
+/// A program of its own workspace, which is mdBook's library.
+const RENDERER: &str = "book/Cargo.toml";
 /// Made here, not a file of the repository.
 const LIBRARIES: &str = "libraries.md";
 
@@ -34,19 +33,8 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
     if !arguments.is_empty() {
         return Err("it takes no arguments".to_string());
     }
-    let mdbook = installed()?;
-    let book = crate::root().join(BOOK);
-    match fs::remove_dir_all(&book) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!("{BOOK}: {error}"));
-        }
-        _ => {}
-    }
     let java = has_javadoc();
-    lay_pages(&book.join("src"), java)?;
-    copy(SETTINGS, &book.join("book.toml"))?;
-    let build = Invocation::new(&mdbook.to_string_lossy()).with_argument("build");
-    build.with_argument(BOOK).read()?;
+    let book = lay_and_render(java)?;
     add_rust(&book)?;
     if java {
         add_java(&book)?;
@@ -57,21 +45,25 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
     Ok(Verdict::Passed)
 }
 
-/// The program that renders, built first where it is not there.
-fn installed() -> Result<PathBuf, String> {
-    let own = crate::root().join(TOOLS).join("bin/mdbook");
-    let version = format!("v{MDBOOK}");
-    for program in [own.as_path(), Path::new("mdbook")] {
-        let asked = Invocation::new(&program.to_string_lossy()).with_argument("--version");
-        if asked.read().is_ok_and(|told| told.contains(&version)) {
-            return Ok(program.to_path_buf());
+/// Lays the pages and has them rendered: all of the book that is not made from sources.
+pub(crate) fn render() -> Result<bool, String> {
+    lay_and_render(has_javadoc()).map(|_| true)
+}
+
+/// The directory of the book.
+fn lay_and_render(java: bool) -> Result<PathBuf, String> {
+    let book = crate::root().join(BOOK);
+    match fs::remove_dir_all(&book) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(format!("{BOOK}: {error}"));
         }
+        _ => {}
     }
-    println!("building mdBook {MDBOOK} in {TOOLS}, once");
-    let install = "install --quiet --locked mdbook --no-default-features --features search";
-    let install = Invocation::cargo(install).with_argument("--version").with_argument(MDBOOK);
-    install.with_argument("--root").with_argument(TOOLS).read()?;
-    Ok(own)
+    lay_pages(&book.join("src"), java)?;
+    copy(SETTINGS, &book.join("book.toml"))?;
+    let render = format!("run --quiet --locked --manifest-path {RENDERER} -- {BOOK}");
+    Invocation::cargo(&render).read()?;
+    Ok(book)
 }
 
 /// Every page of the book, what pages link to, and the table of contents.
