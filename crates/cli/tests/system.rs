@@ -8,7 +8,7 @@ mod served;
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -443,10 +443,15 @@ fn sockets_of_the_service_manager_are_served_in_place_of_the_configured_ones() {
         .spawn()
         .unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.write_all(b"PING\r\nSHUTDOWN\r\n").unwrap();
-    let mut replies = String::new();
-    stream.read_to_string(&mut replies).unwrap();
-    assert!(replies.starts_with("+PONG"), "{replies}");
+    let mut replies = std::io::BufReader::new(stream.try_clone().unwrap());
+    let mut reply = "-LOADING".to_string();
+    while reply.starts_with("-LOADING") {
+        stream.write_all(b"PING\r\n").unwrap();
+        reply.clear();
+        replies.read_line(&mut reply).unwrap();
+    }
+    assert_eq!(reply, "+PONG\r\n");
+    stream.write_all(b"SHUTDOWN\r\n").unwrap();
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said, format!("listening port={}\n", address.port()));
