@@ -15,6 +15,7 @@ pub use batch::{BATCH_VALUE_BYTES_MAX, Batch, BatchBuilder, BatchOperation, Batc
 pub use children::{Child, Children, ChildrenBuilder, NodeFrame};
 pub use header::{HEADER_BYTES, Header, PageKind};
 pub use page::{PageBuilder, PageFrame, Rows};
+pub(crate) use root::is_delta;
 pub use root::{PAGE_KEY_BYTES, PageRole, Root, page_key};
 pub use rows::{Effect, Row, RowKey};
 

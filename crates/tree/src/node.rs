@@ -149,6 +149,7 @@ impl Node {
         child: Child,
         loaded: Option<NodeId>,
     ) {
+        self.make_room(separator.len());
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         self.separators.splice(start..start, separator.iter().copied());
         self.ends.insert(index, start as u32);
@@ -160,6 +161,22 @@ impl Node {
             self.loaded.insert(index, loaded);
         }
         self.changes += 1;
+    }
+
+    /// Makes room for one more child. A vector left to itself would double, and nodes are most of
+    /// the memory that a table takes.
+    fn make_room(&mut self, separator_bytes: usize) {
+        fn grow<T>(list: &mut Vec<T>, more: usize) {
+            if list.capacity() - list.len() < more {
+                list.reserve_exact(more + list.len() / 16);
+            }
+        }
+        grow(&mut self.separators, separator_bytes);
+        grow(&mut self.ends, 1);
+        grow(&mut self.children, 1);
+        if self.level > 1 {
+            grow(&mut self.loaded, 1);
+        }
     }
 
     /// Whether its page would be too large.
@@ -186,6 +203,10 @@ impl Node {
         if self.level > 1 {
             right.loaded = self.loaded.split_off(at);
         }
+        self.separators.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.children.shrink_to_fit();
+        self.loaded.shrink_to_fit();
         right.changes = 1;
         self.changes += 1;
         self.high = Some(Box::from(right.separator(0)));

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use entresol_flash::{
-    Condition, Durability, Error, ErrorKind, Key, Operation, Outcome, PutOptions, Result, Timestamp,
+    Condition, Durability, Error, ErrorKind, Key, Lifespan, Operation, Outcome, PutOptions, Result,
+    Timestamp,
 };
 use entresol_tier::Tiered;
 use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::corrupt;
-use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, page_key};
+use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key};
 use crate::journal::Journal;
 use crate::merge::{LeafLimits, MergeFunction};
 use crate::options::TreeOptions;
@@ -172,7 +173,8 @@ impl Shared {
         Ok(found)
     }
 
-    /// Writes a page. It is in the store, but not durable, on return.
+    /// Writes a page that takes the place of the one before. It is in the store, but not durable, on
+    /// return.
     pub(crate) fn write(
         &self,
         session: &mut entresol_tier::Session,
@@ -180,8 +182,12 @@ impl Shared {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        // Delta pages live for a sweep or two, leaves for several: apart from each other, fewer
+        // live ones stand beside dead ones and have to be copied.
+        let lifespan = if is_delta(key) { Lifespan::Short } else { Lifespan::Long };
         Counters::add(&self.counters.page_bytes, value.len());
-        let options = PutOptions { durability: Some(Durability::Memory), ..PutOptions::default() };
+        let durability = Some(Durability::Memory);
+        let options = PutOptions { durability, lifespan, ..PutOptions::default() };
         let put = Operation::Put { key: self.key(key), value, options };
         session.run(now, put, &mut |_| {})
     }

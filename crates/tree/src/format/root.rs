@@ -66,6 +66,11 @@ pub enum PageRole {
 /// Bytes of the key of a tree page's record.
 pub const PAGE_KEY_BYTES: usize = 13;
 
+/// Whether a record of this key holds a delta page.
+pub(crate) fn is_delta(key: &[u8]) -> bool {
+    key.get(12) == Some(&1)
+}
+
 /// The key of the record of page `number` of a table: table (8), number (4), role (1).
 pub fn page_key(table: u64, number: u32, role: PageRole) -> [u8; PAGE_KEY_BYTES] {
     let mut key = [0; PAGE_KEY_BYTES];
