@@ -69,9 +69,10 @@ impl Shared {
         now: Timestamp,
         name: &[u8],
     ) -> Result<Arc<Table>> {
-        if name.len() > ROW_KEY_BYTES_MAX {
+        if name.is_empty() || name.len() > ROW_KEY_BYTES_MAX {
             let found = name.len();
-            let detail = format!("a table's name has {found} bytes; expected at most 2048");
+            let detail =
+                format!("a table's name has {found} bytes; expected 1 to {ROW_KEY_BYTES_MAX}");
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
         let mut id = xxh3_64(name).max(1);
@@ -173,8 +174,8 @@ impl Shared {
         Ok(found)
     }
 
-    /// Writes a page that takes the place of the one before. It is in the store, but not durable, on
-    /// return.
+    /// Writes a page that takes the place of the one before. It is in the store, but not durable,
+    /// on return.
     pub(crate) fn write(
         &self,
         session: &mut entresol_tier::Session,

@@ -132,3 +132,11 @@ fn crash(seed: u64, prefix: u64, scene: Scene) {
         });
     }
 }
+
+#[test]
+fn a_table_without_a_name_is_refused() {
+    let mut world = World::new(1);
+    world.open().unwrap_or_else(|why| panic!("{why}"));
+    let refused = world.open_named(b"").map_or_else(|why| why, |()| "it was opened".to_string());
+    assert!(refused.contains("a table's name has 0 bytes; expected 1 to 2048"), "{refused}");
+}

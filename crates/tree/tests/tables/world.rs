@@ -369,6 +369,12 @@ impl World {
         ended.unwrap_or_else(|| Err((ErrorKind::Io, "a batch was not visited".to_string())))
     }
 
+    /// Opens one more table.
+    pub(crate) fn open_named(&mut self, name: &[u8]) -> Result<(), String> {
+        let Some(Open { session, .. }) = &mut self.open else { unreachable!() };
+        session.table(NOW, name).map(drop).map_err(|error| error.to_string())
+    }
+
     pub(crate) fn maintain(&mut self, turns: usize) -> Result<(), String> {
         let Some(Open { tree, .. }) = &self.open else { return Ok(()) };
         for _ in 0..turns {
