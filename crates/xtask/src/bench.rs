@@ -45,6 +45,8 @@ const SOAKED: &[Target] = &[
     Target { package: "entresol-volume", test: "backing" },
     Target { package: "entresol-heap", test: "encryption" },
     Target { package: "entresol-heap", test: "collections" },
+    Target { package: "entresol-tree", test: "tables" },
+    Target { package: "entresol-tree", test: "pending" },
     Target { package: "entresol-server", test: "differential" },
     Target { package: "entresol-wire", test: "arbitrary" },
     Target { package: "entresol-certify", test: "arbitrary" },
