@@ -7,6 +7,7 @@
 //!    copied says so by its sequence.
 //! 3. No table is locked while a read is in flight, nor while the store is called.
 
+mod approach;
 mod conditional;
 mod dropping;
 mod lookup;
@@ -19,10 +20,7 @@ use entresol_flash::{Durability, Error, ErrorKind, JournalSequence, Operation};
 use entresol_flash::{Outcome as Stored, Result, Timestamp};
 use entresol_tier::SessionOptions;
 
-use crate::error::corrupt;
-use crate::format::{
-    BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, PageRole, ROW_KEY_BYTES_MAX, page_key,
-};
+use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
 use crate::journal::Journal;
 use crate::merge::Change;
 use crate::recovery::NAMES;
@@ -32,7 +30,6 @@ use crate::statistics::Counters;
 use crate::table::{Missing, Table};
 use conditional::Conditional;
 use lookup::Lookup;
-pub(crate) use lookup::refused;
 use scan::Scanning;
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
@@ -505,14 +502,4 @@ fn check_key(key: &[u8]) -> Result<()> {
         return Err(Error::new(ErrorKind::InvalidInput, detail));
     }
     Ok(())
-}
-
-/// The key of a page's record.
-fn record_key(table: &Table, page: u32, role: PageRole) -> Vec<u8> {
-    page_key(table.id(), page, role).to_vec()
-}
-
-/// A page's bytes are not a page.
-pub(crate) fn damaged(table: &Table, damage: &dyn std::fmt::Display) -> Error {
-    corrupt(damage, table.id())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use entresol_flash::{Result, Timestamp};
 
 use super::{reserve, write_root};
+use crate::error::{damaged, refused};
 use crate::filter::Filter;
 use crate::format::{Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key};
 use crate::merge::{
@@ -12,7 +13,6 @@ use crate::merge::{
 };
 use crate::node::is_known;
 use crate::sequence::Sequence;
-use crate::session::{damaged, refused};
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Copied, Keys, LeafAt, NewChild, Place, ROOT_PAGE, Table};

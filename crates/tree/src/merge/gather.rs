@@ -90,6 +90,13 @@ impl<'a> Gathered<'a> {
         }
     }
 
+    /// Applies those of `changes`, all of this key, that came after `known`.
+    pub(crate) fn apply_after(&mut self, known: Sequence, changes: &[Change<'a>]) {
+        for change in changes.iter().filter(|change| change.sequence > known) {
+            self.apply(change.effect, change.sequence, change.value);
+        }
+    }
+
     /// Takes the rows of the key from `rows`.
     pub(crate) fn take_rows(&mut self, rows: &mut Cursor<'a>) -> Result<(), Damage> {
         while let Some(row) = rows.row.filter(|_| rows.key == self.key) {

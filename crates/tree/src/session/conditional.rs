@@ -12,11 +12,14 @@ use std::sync::Arc;
 
 use entresol_flash::{Durability, Error, ErrorKind, Outcome as Stored, Result, Timestamp};
 
-use super::lookup::{Lookup, refused};
+use super::approach::PageKey;
+use super::lookup::Lookup;
 use super::{
     Action, Next, Outcome, Pending, Session, Visit, Write, WriteBatch, check_key, waiting,
 };
+use crate::error::refused;
 use crate::merge::{Gathered, Resolved};
+use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::table::{Copied, Table, Watch};
 
@@ -203,7 +206,7 @@ impl Conditional {
         shared: &Shared,
         store: &entresol_tier::Session,
         mut next: Next,
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<Option<PageKey>> {
         loop {
             if let Some((index, lookup)) = &mut self.reading {
                 let found = &mut self.conditions[*index].found;
@@ -322,9 +325,7 @@ impl Condition {
         let changes = copied.changes();
         let mut gathered = Gathered::default();
         gathered.start(key);
-        for change in &changes {
-            gathered.apply(change.effect, change.sequence, change.value);
-        }
+        gathered.apply_after(Sequence(0), &changes);
         self.found = Found::Unknown;
         if gathered.is_whole() {
             let merge = shared.merge_of(table);

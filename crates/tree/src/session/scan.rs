@@ -10,13 +10,12 @@ use std::sync::Arc;
 use entresol_flash::{Outcome as Stored, Result};
 use entresol_planted::planted;
 
-use super::lookup::{is_of_later, missed, page_of, refused};
-use super::{Next, Outcome, Visit, damaged, record_key};
-use crate::format::{Header, PageKind, PageRole};
+use super::approach::{Approach, Arrived, LeafPage, PageKey, Resumed};
+use super::{Next, Outcome, Visit};
+use crate::error::{damaged, refused};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Resolved};
-use crate::node::is_known;
 use crate::shared::Shared;
-use crate::table::{Copied, Keys, LeafAt, Missing, Place, ROOT_PAGE, State, Table};
+use crate::table::{Copied, Keys, LeafAt, Place, State, Table};
 
 /// Which rows a scan reads.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +84,7 @@ impl RowBuffer {
 /// A scan on its way.
 pub(super) struct Scanning {
     token: u64,
-    table: Arc<Table>,
+    approach: Approach,
     order: Order,
     /// Rows still to come are at this key or above it.
     low: Vec<u8>,
@@ -93,40 +92,23 @@ pub(super) struct Scanning {
     high: Option<Vec<u8>>,
     limit: usize,
     rows: RowBuffer,
-    stage: Stage,
-    leaf: Option<LeafAt>,
-    delta: Option<Vec<u8>>,
     copied: Copied,
     /// What was copied ends here: below this key in ascending order, with it in descending order.
     copied_end: Option<Vec<u8>>,
-    /// How often a page was not there.
-    misses: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Stage {
-    Idle,
-    Node(Missing),
-    Delta,
-    Leaf,
 }
 
 impl Scanning {
     pub(super) fn new(token: u64, range: RowRange<'_>) -> Scanning {
         Scanning {
             token,
-            table: Arc::clone(range.table),
+            approach: Approach::new(range.table),
             order: range.order,
             low: range.low.to_vec(),
             high: range.high.map(<[u8]>::to_vec),
             limit: range.limit,
             rows: RowBuffer::default(),
-            stage: Stage::Idle,
-            leaf: None,
-            delta: None,
             copied: Copied::default(),
             copied_end: None,
-            misses: 0,
         }
     }
 
@@ -141,45 +123,20 @@ impl Scanning {
         store: &entresol_tier::Session,
         next: Next,
         visit: Visit<'_>,
-    ) -> Result<Option<Vec<u8>>> {
-        match next {
-            Next::Done => return Ok(None),
-            Next::Fail(error) => return Err(error),
-            Next::ReadLeaf => {
-                self.stage = Stage::Leaf;
-                let page = self.leaf.as_ref().map_or(ROOT_PAGE, |leaf| leaf.child.page);
-                return Ok(Some(record_key(&self.table, page, PageRole::Page)));
-            }
-            Next::Load(missing, bytes) => {
-                let is_exact = shared.recovered.lock().is_exact;
-                let mut state = self.table.lock();
-                let loaded = state.directory.load(missing, &bytes, is_exact);
-                loaded.map_err(|damage| damaged(&self.table, &damage))?;
-            }
-            Next::Learn { high, right } => {
-                let leaf = self.leaf.take().expect("a leaf that was read");
-                self.table.lock().directory.learn(&leaf, &high, right);
-            }
-            Next::Reload => missed(&self.table, &mut self.misses)?,
-            Next::Locate => {}
+    ) -> Result<Option<PageKey>> {
+        match self.approach.resume(shared, next)? {
+            Resumed::Visited => return Ok(None),
+            Resumed::Read(key) => return Ok(Some(key)),
+            Resumed::Locate => {}
         }
         if self.limit <= self.rows.len() || self.high.as_ref().is_some_and(|high| *high <= self.low)
         {
             visit(self.token, Ok(Outcome::Rows(&self.rows)));
             return Ok(None);
         }
-        self.locate(shared, store)
-    }
-
-    fn locate(
-        &mut self,
-        shared: &Shared,
-        store: &entresol_tier::Session,
-    ) -> Result<Option<Vec<u8>>> {
-        self.delta = None;
         self.copied = Copied::default();
         let place = {
-            let state = self.table.lock();
+            let state = self.approach.table.lock();
             let place = match self.order {
                 Order::Ascending => state.directory.locate(&self.low),
                 Order::Descending => state.directory.locate_before(self.high.as_deref()),
@@ -189,20 +146,7 @@ impl Scanning {
             }
             place
         };
-        let at = match place {
-            Place::Missing(missing) => {
-                self.stage = Stage::Node(missing);
-                return Ok(Some(record_key(&self.table, missing.page(), PageRole::Page)));
-            }
-            Place::Leaf(at) => at,
-        };
-        let delta_key = record_key(&self.table, at.child.page, PageRole::Delta);
-        let has_delta = at.child.delta_bytes > 0
-            && (is_known(&at.child) || store.may_hold(shared.key(&delta_key)));
-        let leaf_key = record_key(&self.table, at.child.page, PageRole::Page);
-        self.leaf = Some(at);
-        self.stage = if has_delta { Stage::Delta } else { Stage::Leaf };
-        Ok(Some(if has_delta { delta_key } else { leaf_key }))
+        Ok(Some(self.approach.head_for(shared, store, place, None)))
     }
 
     /// What waits for the rows of a leaf that are still to come, and where the copy ends.
@@ -233,22 +177,15 @@ impl Scanning {
         outcome: Result<Stored<'_>>,
         visit: Visit<'_>,
     ) -> Next {
-        let page = match outcome {
-            Ok(Stored::Found(entry)) => Some(entry.value),
-            Ok(_) => None,
-            Err(error) => return Next::Fail(error),
-        };
-        match self.stage {
-            Stage::Idle => unreachable!("a scan that reads"),
-            Stage::Node(missing) => match page {
-                Some(page) => Next::Load(missing, page.to_vec()),
-                None => Next::Reload,
-            },
-            Stage::Delta => {
-                self.delta = page.map(<[u8]>::to_vec);
+        match self.approach.arrive(outcome) {
+            Arrived::Next(next) => next,
+            Arrived::Delta(page) => {
+                self.approach.delta = page.map(<[u8]>::to_vec);
                 Next::ReadLeaf
             }
-            Stage::Leaf => self.take_leaf(shared, page, visit).unwrap_or_else(Next::Fail),
+            Arrived::Leaf(record) => {
+                self.take_leaf(shared, record, visit).unwrap_or_else(Next::Fail)
+            }
         }
     }
 
@@ -258,27 +195,20 @@ impl Scanning {
         record: Option<&[u8]>,
         visit: Visit<'_>,
     ) -> Result<Next> {
-        let table = Arc::clone(&self.table);
-        let damage = |damage| damaged(&table, &damage);
-        let at = self.leaf.clone().expect("a leaf that was located");
-        if is_of_later(record, &at).map_err(damage)? {
-            return Ok(Next::Locate);
-        }
-        let page = page_of(record, &at).map_err(damage)?;
-        let Some(page) = page else {
-            if at.child.page != ROOT_PAGE {
-                return Ok(Next::Reload);
+        let at = self.approach.located().clone();
+        let page = match self.approach.leaf_page(record)? {
+            LeafPage::Moved(next) => return Ok(next),
+            LeafPage::Empty => {
+                return match self.order {
+                    Order::Ascending => self.take_rows(shared, None, at.high, visit),
+                    Order::Descending => self.take_rows_back(shared, None, visit),
+                };
             }
-            return match self.order {
-                Order::Ascending => self.take_rows(shared, None, at.high.clone(), visit),
-                Order::Descending => self.take_rows_back(shared, None, visit),
-            };
+            LeafPage::Page(page) => page,
         };
-        if Header::decode(page).map_err(damage)?.kind == PageKind::Inner {
-            return Ok(Next::Locate);
-        }
-        let delta = self.delta.take();
-        let leaf = Leaf::parse(page, delta.as_deref()).map_err(damage)?;
+        let delta = self.approach.delta.take();
+        let leaf = Leaf::parse(page, delta.as_deref())
+            .map_err(|damage| damaged(&self.approach.table, &damage))?;
         let high = match planted!("parent-trusted") {
             true => at.high.as_deref(),
             false => leaf.base().high_key(),
@@ -322,8 +252,8 @@ impl Scanning {
         let copied = std::mem::take(&mut self.copied);
         let keys = Keys { low: &self.low, high: until.as_deref() };
         let step = Step { leaf, copied: &copied, keys, limit: self.limit };
-        let merged = step.merge(shared, &self.table, &mut self.rows);
-        merged.map_err(|error| refused(&self.table, &error))?;
+        let merged = step.merge(shared, &self.approach.table, &mut self.rows);
+        merged.map_err(|error| refused(&self.approach.table, &error))?;
         let is_over = until.is_none() || until == self.high;
         if self.rows.len() >= self.limit || is_over {
             visit(self.token, Ok(Outcome::Rows(&self.rows)));
@@ -345,8 +275,8 @@ impl Scanning {
         let keys = Keys { low: &low, high: self.high.as_deref() };
         let step = Step { leaf, copied: &copied, keys, limit: usize::MAX };
         let mut ascending = RowBuffer::default();
-        let merged = step.merge(shared, &self.table, &mut ascending);
-        merged.map_err(|error| refused(&self.table, &error))?;
+        let merged = step.merge(shared, &self.approach.table, &mut ascending);
+        merged.map_err(|error| refused(&self.approach.table, &error))?;
         for index in (0..ascending.len()).rev().take(self.limit - self.rows.len()) {
             let (key, value) = ascending.row(index);
             self.rows.push(key, value);

@@ -1,0 +1,215 @@
+//! The way of a read to a leaf: inner nodes that are not in memory, the delta page, the leaf.
+//!
+//! The delta page is read before the leaf: changes move from it to the leaf and never back, so that
+//! a merge in between hides none.
+
+use std::sync::Arc;
+
+use entresol_flash::{Outcome as Stored, Result};
+
+use super::Next;
+use crate::error::damaged;
+use crate::filter::Filter;
+use crate::format::{Child, Damage, Header, PAGE_KEY_BYTES, PageKind, PageRole, Root, page_key};
+use crate::merge::Leaf;
+use crate::node::is_known;
+use crate::shared::Shared;
+use crate::table::{LeafAt, Missing, Place, ROOT_PAGE, Table};
+
+/// So often a page may be missing where it was thought to be.
+const MISSES_MAX: u32 = 4;
+
+/// The key of a page's record.
+pub(super) type PageKey = [u8; PAGE_KEY_BYTES];
+
+/// A read on its way to a leaf.
+pub(super) struct Approach {
+    pub table: Arc<Table>,
+    stage: Stage,
+    /// The leaf, once it is located.
+    pub leaf: Option<LeafAt>,
+    /// The leaf's delta page, where it was read and is needed beside the leaf.
+    pub delta: Option<Vec<u8>>,
+    /// How often a page was not there.
+    misses: u32,
+}
+
+/// What a read waits for.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Idle,
+    Node(Missing),
+    Delta,
+    Leaf,
+}
+
+/// How a read goes on.
+pub(super) enum Resumed {
+    /// It was visited.
+    Visited,
+    /// It looks where its key is.
+    Locate,
+    /// It reads this record.
+    Read(PageKey),
+}
+
+/// What the store answered.
+pub(super) enum Arrived<'r> {
+    /// Nothing that the owner of the read must look at.
+    Next(Next),
+    /// The delta page, if it is there.
+    Delta(Option<&'r [u8]>),
+    /// The record of the leaf, if it is there.
+    Leaf(Option<&'r [u8]>),
+}
+
+/// What the record of a leaf holds.
+pub(super) enum LeafPage<'r> {
+    /// The leaf.
+    Page(&'r [u8]),
+    /// The table has no rows.
+    Empty,
+    /// Something else: the leaf is located again.
+    Moved(Next),
+}
+
+impl Approach {
+    pub(super) fn new(table: &Arc<Table>) -> Approach {
+        let table = Arc::clone(table);
+        Approach { table, stage: Stage::Idle, leaf: None, delta: None, misses: 0 }
+    }
+
+    /// Does what needs no page.
+    pub(super) fn resume(&mut self, shared: &Shared, next: Next) -> Result<Resumed> {
+        match next {
+            Next::Done => return Ok(Resumed::Visited),
+            Next::Fail(error) => return Err(error),
+            Next::ReadLeaf => {
+                self.stage = Stage::Leaf;
+                return Ok(Resumed::Read(self.leaf_key()));
+            }
+            Next::Load(missing, bytes) => {
+                let is_exact = shared.recovered.lock().is_exact;
+                let mut state = self.table.lock();
+                let loaded = state.directory.load(missing, &bytes, is_exact);
+                loaded.map_err(|damage| damaged(&self.table, &damage))?;
+            }
+            Next::Learn { high, right } => {
+                let leaf = self.leaf.take().expect("a leaf that was read");
+                self.table.lock().directory.learn(&leaf, &high, right);
+            }
+            Next::Reload => self.miss()?,
+            Next::Locate => {}
+        }
+        self.delta = None;
+        Ok(Resumed::Locate)
+    }
+
+    /// A page was not there. It may have been located before it moved, but not again and again.
+    fn miss(&mut self) -> Result<()> {
+        self.misses += 1;
+        if self.misses > MISSES_MAX {
+            return Err(damaged(&self.table, &"a page that another one names is missing"));
+        }
+        Ok(())
+    }
+
+    /// The record to read at `place`. `key`: the one key that is looked for, if it is one.
+    pub(super) fn head_for(
+        &mut self,
+        shared: &Shared,
+        store: &entresol_tier::Session,
+        place: Place,
+        key: Option<&[u8]>,
+    ) -> PageKey {
+        let at = match place {
+            Place::Missing(missing) => {
+                self.stage = Stage::Node(missing);
+                return self.page_key(missing.page(), PageRole::Page);
+            }
+            Place::Leaf(at) => at,
+        };
+        let Child { page, delta_bytes, filter, .. } = at.child;
+        let delta_key = self.page_key(page, PageRole::Delta);
+        let has_delta = delta_bytes > 0
+            && key.is_none_or(|key| Filter(filter).may_hold(key))
+            && (is_known(&at.child) || store.may_hold(shared.key(&delta_key)));
+        self.leaf = Some(at);
+        self.stage = if has_delta { Stage::Delta } else { Stage::Leaf };
+        if has_delta { delta_key } else { self.leaf_key() }
+    }
+
+    fn leaf_key(&self) -> PageKey {
+        let page = self.leaf.as_ref().map_or(ROOT_PAGE, |leaf| leaf.child.page);
+        self.page_key(page, PageRole::Page)
+    }
+
+    fn page_key(&self, page: u32, role: PageRole) -> PageKey {
+        page_key(self.table.id(), page, role)
+    }
+
+    /// What the store answered. Called under its locks: it calls nobody.
+    pub(super) fn arrive<'r>(&self, outcome: Result<Stored<'r>>) -> Arrived<'r> {
+        let page = match outcome {
+            Ok(Stored::Found(entry)) => Some(entry.value),
+            Ok(_) => None,
+            Err(error) => return Arrived::Next(Next::Fail(error)),
+        };
+        match (self.stage, page) {
+            (Stage::Idle, _) => unreachable!("a read that was begun"),
+            (Stage::Node(missing), Some(page)) => Arrived::Next(Next::Load(missing, page.to_vec())),
+            (Stage::Node(_), None) => Arrived::Next(Next::Reload),
+            (Stage::Delta, page) => Arrived::Delta(page),
+            (Stage::Leaf, record) => Arrived::Leaf(record),
+        }
+    }
+
+    /// The leaf that was located.
+    pub(super) fn located(&self) -> &LeafAt {
+        self.leaf.as_ref().expect("a leaf that was located")
+    }
+
+    /// What `record` holds. Page 1 stands behind the table's name: it may be of a table that was
+    /// dropped, or made since, and is an inner node where the table has grown.
+    pub(super) fn leaf_page<'r>(&self, record: Option<&'r [u8]>) -> Result<LeafPage<'r>> {
+        let at = self.located();
+        let damage = |damage: Damage| damaged(&self.table, &damage);
+        let is_root = at.child.page == ROOT_PAGE;
+        let page = match record {
+            None if is_root => return Ok(LeafPage::Empty),
+            None => return Ok(LeafPage::Moved(Next::Reload)),
+            Some(record) if is_root => {
+                let root = Root::decode(record).map_err(damage)?;
+                match root.created.cmp(&at.created.0) {
+                    std::cmp::Ordering::Greater => return Ok(LeafPage::Moved(Next::Locate)),
+                    std::cmp::Ordering::Less => return Ok(LeafPage::Empty),
+                    std::cmp::Ordering::Equal => root.page,
+                }
+            }
+            Some(page) => page,
+        };
+        let is_inner = Header::decode(page).map_err(damage)?.kind == PageKind::Inner;
+        Ok(if is_inner { LeafPage::Moved(Next::Locate) } else { LeafPage::Page(page) })
+    }
+
+    /// What is known of the leaf, now that it and its delta page were read. `None`: it was known.
+    pub(super) fn learnt(&self, leaf: &Leaf<'_>, base_bytes: usize) -> Result<Option<Child>> {
+        let at = self.located();
+        let is_whole = leaf.base().high_key() == at.high.as_deref();
+        if is_known(&at.child) || !is_whole || at.child.page == ROOT_PAGE {
+            return Ok(None);
+        }
+        let (mut filter, mut delta_bytes) = (Filter::default(), 0);
+        if let (Some(rows), Some(page)) = (leaf.delta(), &self.delta) {
+            delta_bytes = page.len();
+            for index in 0..rows.count() {
+                let row = rows.row(index).map_err(|damage| damaged(&self.table, &damage))?;
+                filter.insert(&row.key.to_vec());
+            }
+        }
+        let Ok(base_bytes) = u16::try_from(base_bytes) else { return Ok(None) };
+        let Ok(delta_bytes) = u16::try_from(delta_bytes) else { return Ok(None) };
+        let sequence = leaf.base().header().sequence;
+        Ok(Some(Child { sequence, base_bytes, delta_bytes, filter: filter.0, ..at.child }))
+    }
+}
