@@ -19,13 +19,15 @@
 //!    before another one names it.
 //! 3. A leaf is durable before its old delta page is removed, and all that a sweep wrote is durable
 //!    before the journal lets go of what came before the sweep.
+//! 4. The journal lets go of nothing after a sweep that failed, or that held a leaf back.
 
 mod clearing;
 mod merging;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use entresol_flash::{Result, SyncPoint, Timestamp};
+use entresol_flash::{Error, Result, SyncPoint, Timestamp};
 use entresol_planted::planted;
 use entresol_tier::{SessionOptions, Tiered};
 
@@ -37,7 +39,7 @@ use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
 use clearing::{Clearing, low_limit};
-use merging::{Made, Site, Work};
+use merging::{Made, Merged, Site, Work};
 
 /// Leaves of a round.
 const ROUND_LEAVES: usize = 128;
@@ -61,6 +63,8 @@ pub(crate) struct Maintainer {
     sweep: Sequence,
     stage: Stage,
     clearing: Clearing,
+    /// Why a leaf of this sweep kept its changes.
+    held_back: Option<Error>,
     /// The record that says that tables were closed is still there.
     has_closed_record: bool,
 }
@@ -104,13 +108,24 @@ impl Maintainer {
             sweep: Sequence(0),
             stage: Stage::Idle,
             clearing: Clearing::default(),
+            held_back: None,
             has_closed_record,
         })
     }
 
     /// Goes on for a round at most, until a sync is waited for or nothing asks for a merge. Whether
     /// it did anything.
+    ///
+    /// Errors: also why a leaf was held back, once its sweep has merged all others.
     pub(crate) fn step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
+        self.try_step(shared, now).inspect_err(|_| {
+            // What the round had chosen is not merged: the sweep begins anew.
+            self.cursor = Position::default();
+            self.stage = Stage::Idle;
+        })
+    }
+
+    fn try_step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
         let mut did_work = false;
         if matches!(self.stage, Stage::Idle) {
             did_work |= self.clearing.step(shared, &mut self.session, now)?;
@@ -127,6 +142,13 @@ impl Maintainer {
 
     /// Merges all that waits, writes all inner nodes, and notes that what they say is so.
     pub(crate) fn settle(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<()> {
+        self.try_settle(shared, now).inspect_err(|_| {
+            self.cursor = Position::default();
+            self.stage = Stage::Idle;
+        })
+    }
+
+    fn try_settle(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<()> {
         let sync = |maintainer: &mut Maintainer| -> Result<()> {
             while !matches!(maintainer.stage, Stage::Idle) {
                 shared.store.sync()?;
@@ -160,6 +182,7 @@ impl Maintainer {
             self.has_closed_record = false;
         }
         if self.cursor.table == 0 {
+            self.held_back = None;
             self.sweep = shared.journal.lock().last();
         }
         let (works, ends_sweep) = self.choose(shared, now)?;
@@ -252,14 +275,8 @@ impl Maintainer {
             shared.recovered.lock().take(recovered);
         }
         let tables = shared.tables.lock();
-        let mut found: Option<&Arc<Table>> = None;
-        for table in tables.values().filter(|table| table.id() >= id) {
-            let is_nearer = found.is_none_or(|found| table.id() < found.id());
-            if is_nearer && !table.lock().pending.is_empty() {
-                found = Some(table);
-            }
-        }
-        Ok(found.cloned())
+        let mut rest = tables.range(id..).map(|(_, table)| table);
+        Ok(rest.find(|table| !table.lock().pending.is_empty()).cloned())
     }
 
     /// Where the leaf of `key` ends; loads what is missing on the way to it.
@@ -292,9 +309,12 @@ impl Maintainer {
         let mut site = Site { shared, session: &mut self.session, now, through: round.through };
         let mut next = 0;
         while next < round.works.len() {
-            let rest = round.works[next].merge(&mut site)?;
+            match round.works[next].merge(&mut site)? {
+                Merged::All => {}
+                Merged::UpTo(rest) => round.works.push(rest),
+                Merged::HeldBack(error) => self.held_back = Some(error),
+            }
             next += 1;
-            round.works.extend(rest);
         }
         round.point = self.session.sync_point();
         Ok(round)
@@ -343,9 +363,8 @@ impl Maintainer {
         mut round: Round,
     ) -> Result<Stage> {
         let tables: Vec<Arc<Table>> = if round.node_changes == NODE_CHANGES {
-            let mut tables: Vec<_> = round.works.iter().map(|work| &work.table).collect();
-            tables.dedup_by_key(|table| table.id());
-            tables.into_iter().cloned().collect()
+            let tables = round.works.iter().map(|work| (work.table.id(), &work.table));
+            tables.collect::<BTreeMap<_, _>>().into_values().cloned().collect()
         } else {
             shared.tables.lock().values().cloned().collect()
         };
@@ -368,6 +387,10 @@ impl Maintainer {
     fn finish(&mut self, shared: &Arc<Shared>, round: &Round) -> Result<()> {
         if !round.ends_sweep {
             return Ok(());
+        }
+        let held_back = self.held_back.take();
+        if let Some(error) = held_back.filter(|_| !planted!("leaf-held-back-forgotten")) {
+            return Err(error);
         }
         let low = Sequence(self.sweep.0 + 1);
         let limit = low_limit(shared).filter(|_| !planted!("drop-forgotten-by-the-journal"));

@@ -39,7 +39,8 @@ pub(crate) struct Shared {
     pub journal: Mutex<Journal>,
     /// The memory of all changes that wait.
     pub arena: RwLock<Arena>,
-    pub tables: Mutex<HashMap<u64, Arc<Table>>>,
+    /// By their numbers, the order in which sweeps merge them.
+    pub tables: Mutex<BTreeMap<u64, Arc<Table>>>,
     /// Changes that were in the journal, of tables that nobody has opened.
     pub recovered: Mutex<Recovered>,
     /// Tables that were dropped, by their numbers. It is locked after tables.

@@ -104,6 +104,11 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "dropping::a_drop_stays_in_the_journal_until_the_table_is_cleared",
     },
+    Bug {
+        name: "leaf-held-back-forgotten",
+        caught_by: TABLES,
+        test: "unmerged::parts_without_a_merge_function_outlive_sweeps_and_a_crash",
+    },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entresol_flash::{Result, Timestamp};
+use entresol_flash::{Error, Result, Timestamp};
 
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
@@ -60,6 +60,16 @@ pub(super) struct NewLeaves {
     grows: bool,
 }
 
+/// How far a leaf was merged.
+pub(super) enum Merged {
+    /// All of it.
+    All,
+    /// Up to where it ends; the directory thought that it had this as well.
+    UpTo(Work),
+    /// Nothing: its changes stay where they are.
+    HeldBack(Error),
+}
+
 /// What a merge reads.
 struct Input {
     at: LeafAt,
@@ -94,22 +104,26 @@ impl Work {
         Work { table, low: key, high: None, created, made: Made::Nothing }
     }
 
-    /// Reads and merges, and writes the leaves right of the first. The rest of the leaf's range,
-    /// where the leaf ends before the directory thought.
-    pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Option<Work>> {
-        let Some((at, copied)) = self.locate(site) else { return Ok(None) };
+    /// Reads and merges, and writes the leaves right of the first.
+    pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Merged> {
+        let Some((at, copied)) = self.locate(site) else {
+            let lost = "a node that was in memory is not there any more";
+            return Err(damaged(&self.table, &lost));
+        };
         if copied.is_empty() {
-            return Ok(None);
+            return Ok(Merged::All);
         }
         if let Some(delta) = self.merge_into_delta(site, &at, &copied)? {
             self.made = Made::Delta { at, delta };
-            return Ok(None);
+            return Ok(Merged::All);
         }
         let mut input = self.read(site, at, copied)?;
         let rest = self.learn(site, &mut input)?;
-        let made = self.rewrite(site, &input)?;
-        self.made = made;
-        Ok(rest)
+        match self.rewrite(site, &input)? {
+            Ok(made) => self.made = made,
+            Err(error) => return Ok(Merged::HeldBack(refused(&self.table, &error))),
+        }
+        Ok(rest.map_or(Merged::All, Merged::UpTo))
     }
 
     /// The leaf, its range, and its changes up to `through`.
@@ -196,7 +210,12 @@ impl Work {
         Ok(Some(rest))
     }
 
-    fn rewrite(&self, site: &mut Site<'_>, input: &Input) -> Result<Made> {
+    /// New leaves; or why the table's owner must do something first.
+    fn rewrite(
+        &self,
+        site: &mut Site<'_>,
+        input: &Input,
+    ) -> Result<std::result::Result<Made, MergeError>> {
         let empty;
         let base = match &input.base {
             Some(base) => base,
@@ -205,8 +224,8 @@ impl Work {
                 &empty
             }
         };
-        let error = |error: MergeError| refused(&self.table, &error);
-        let leaf = Leaf::parse(base, input.delta.as_deref()).map_err(|d| error(d.into()))?;
+        let leaf = Leaf::parse(base, input.delta.as_deref())
+            .map_err(|damage| damaged(&self.table, &damage))?;
         let function = site.shared.merge_of(&self.table);
         let mut changes = input.copied.changes();
         changes.retain(|change| change.sequence <= site.through);
@@ -227,11 +246,15 @@ impl Work {
             merge: function.as_ref().map(|function| &**function as _),
             fresh: &mut || self.table.lock().directory.take_number(),
         };
-        let mut made = merge_leaves(&[leaf], &changes, &mut rewrite).map_err(error)?;
+        let mut made = match merge_leaves(&[leaf], &changes, &mut rewrite) {
+            Ok(made) => made,
+            Err(MergeError::Damage(damage)) => return Err(damaged(&self.table, &damage)),
+            Err(error) => return Ok(Err(error)),
+        };
         if is_small && !grows {
-            return Ok(Made::Small(made.swap_remove(0).page));
+            return Ok(Ok(Made::Small(made.swap_remove(0).page)));
         }
-        self.write_rights(site, made, grows, input.has_delta)
+        self.write_rights(site, made, grows, input.has_delta).map(Ok)
     }
 
     /// Writes all leaves but the first, and that one too where nothing names it so far.

@@ -6,6 +6,7 @@
 
 mod conditional;
 mod dropping;
+mod unmerged;
 mod world;
 
 use entresol_flash::Durability;

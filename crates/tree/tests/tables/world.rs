@@ -101,6 +101,8 @@ pub(crate) struct World {
     /// So many batches of the history are durable for sure.
     pub durable: usize,
     pub open: Option<Open>,
+    /// Whether openings are told the tables' merge functions.
+    pub knows_merges: bool,
     /// Most bytes of the store's cache.
     pub cache_bytes: Option<u64>,
     /// Leaves and delta pages that were written in openings that ended.
@@ -128,6 +130,7 @@ impl World {
             history: Vec::new(),
             durable: 0,
             open: None,
+            knows_merges: true,
             cache_bytes: None,
             leaf_writes: 0,
             delta_writes: 0,
@@ -144,6 +147,7 @@ impl World {
             history,
             durable,
             open: None,
+            knows_merges: true,
             cache_bytes: None,
             leaf_writes: 0,
             delta_writes: 0,
@@ -174,7 +178,9 @@ impl World {
             ..TreeOptions::default()
         };
         let tree = Tree::open(Arc::clone(&tiered), options, NOW).map_err(|e| e.to_string())?;
-        NAMES.iter().for_each(|name| tree.set_merge(name, Arc::new(Append)));
+        if self.knows_merges {
+            NAMES.iter().for_each(|name| tree.set_merge(name, Arc::new(Append)));
+        }
         let mut session = tree.session(SessionOptions::default()).map_err(|e| e.to_string())?;
         let tables = NAMES.iter().map(|name| session.table(NOW, name));
         let tables = tables.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
