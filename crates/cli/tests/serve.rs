@@ -7,11 +7,12 @@ mod served;
 #[expect(dead_code, reason = "a server is started by what has a socket for it")]
 mod support;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
@@ -19,23 +20,28 @@ use nix::unistd::{Pid, mkfifo};
 use served::{Client, Served};
 use support::Directory;
 
-/// Ctrl-C went unheard until a data file had been made, which takes minutes.
-#[test]
-fn a_signal_ends_a_server_that_has_not_opened_its_store() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let directory = Directory::new(&format!("unopened-{signal}"));
+/// A server that waits for its encryption key before it opens its store.
+struct Unopened {
+    child: Child,
+    socket: PathBuf,
+    /// Open for both, it keeps whoever reads the key waiting.
+    key: File,
+}
+
+impl Unopened {
+    /// Starts one that listens.
+    fn start(directory: &Directory, output: fn() -> Stdio) -> Unopened {
         let (key, socket) = (directory.0.join("key"), directory.0.join("socket"));
         mkfifo(&key, Mode::S_IRWXU).expect("a pipe can be made");
-        // Open for both, it keeps whoever reads the key waiting.
-        let mut pipe = OpenOptions::new().read(true).write(true).open(&key).expect("it is there");
+        let pipe = OpenOptions::new().read(true).write(true).open(&key).expect("it is there");
         let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
             .args(["serve", "--memory", "64MiB", "--port", "", "--durability", "memory"])
             .args(["--capacity", "160MiB", "--dir", &directory.path("data"), "--unix"])
             .arg(&socket)
             .arg("--encryption-key")
             .arg(&key)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(output())
+            .stderr(output())
             .spawn()
             .expect("the server starts");
         // It listens before it opens the store.
@@ -43,10 +49,24 @@ fn a_signal_ends_a_server_that_has_not_opened_its_store() {
             assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
             std::thread::yield_now();
         }
-        kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
-        pipe.write_all(&[7; 32]).expect("it takes the key");
-        drop(pipe);
-        let status = child.wait().expect("it ends");
+        Unopened { child, socket, key: pipe }
+    }
+
+    /// Gives it its key.
+    fn open(mut self) -> Child {
+        self.key.write_all(&[7; 32]).expect("it takes the key");
+        self.child
+    }
+}
+
+/// Ctrl-C went unheard until a data file had been made, which takes minutes.
+#[test]
+fn a_signal_ends_a_server_that_has_not_opened_its_store() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let directory = Directory::new(&format!("unopened-{signal}"));
+        let server = Unopened::start(&directory, Stdio::null);
+        kill(Pid::from_raw(server.child.id().cast_signed()), signal).expect("it runs");
+        let status = server.open().wait().expect("it ends");
         assert_eq!(status.signal(), Some(signal as i32), "{status}");
     }
 }
@@ -55,32 +75,15 @@ fn a_signal_ends_a_server_that_has_not_opened_its_store() {
 #[test]
 fn clients_that_come_before_the_store_is_open_are_told_and_then_served() {
     let directory = Directory::new("loading");
-    let (key, socket) = (directory.0.join("key"), directory.0.join("socket"));
-    mkfifo(&key, Mode::S_IRWXU).expect("a pipe can be made");
-    // Open for both, it keeps whoever reads the key waiting.
-    let mut pipe = OpenOptions::new().read(true).write(true).open(&key).expect("it is there");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
-        .args(["serve", "--memory", "64MiB", "--port", "", "--durability", "memory"])
-        .args(["--capacity", "160MiB", "--dir", &directory.path("data"), "--unix"])
-        .arg(&socket)
-        .arg("--encryption-key")
-        .arg(&key)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the server starts");
-    while UnixStream::connect(&socket).is_err() {
-        assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
-        std::thread::yield_now();
-    }
+    let server = Unopened::start(&directory, Stdio::piped);
+    let socket = server.socket.clone();
     let mut clients: Vec<Client> = (0..3).map(|_| Client::of(&socket)).collect();
     for client in clients.iter_mut().chain(&mut [Client::of(&socket)]) {
         for command in [&[&b"PING"[..]][..], &[b"SET", b"key", b"value"], &[b"NONSENSE"]] {
             assert!(client.call(command).starts_with("-LOADING "));
         }
     }
-    pipe.write_all(&[7; 32]).expect("it takes the key");
-    drop(pipe);
+    let mut child = server.open();
     let mut line = String::new();
     let output = child.stdout.take().expect("it is piped");
     BufReader::new(output).read_line(&mut line).expect("it is text");
