@@ -205,8 +205,9 @@ unsafe fn host_at<'a>(address: i64) -> &'a Arc<Hosted> {
 }
 
 /// Figures as a JSON object.
-fn json(Figures { statistics, oldest_pending }: &Figures) -> String {
-    let figures = statistics.figures().into_iter();
+fn json(Figures { statistics, oldest_pending, tree }: &Figures) -> String {
+    let of_tables = tree.iter().flat_map(|tree| tree.figures());
+    let figures = statistics.figures().into_iter().chain(of_tables);
     let mut fields: Vec<String> =
         figures.map(|(name, value)| format!("\"{name}\":{value}")).collect();
     fields.push(format!("\"write_amplification\":{:.6}", statistics.write_amplification()));
@@ -231,7 +232,7 @@ mod tests {
         let statistics = Statistics { capacity_bytes: 1234, ..Statistics::default() };
         let age = Duration::from_millis(45_600);
         let oldest_pending = Some(PendingIo { device: "stuck".to_owned(), age });
-        let text = json(&Figures { statistics, oldest_pending });
+        let text = json(&Figures { statistics, oldest_pending, tree: None });
         let end = ",\"capacity_bytes\":1234,\"oldest_pending_io_seconds\":45}";
         assert!(text.starts_with('{') && text.ends_with(end), "{text}");
     }

@@ -20,6 +20,7 @@ mod outlet;
 mod pages;
 mod roster;
 mod scan;
+mod tables;
 mod waiters;
 mod workbench;
 
@@ -31,9 +32,10 @@ use std::time::Duration;
 
 use entresol_device::PendingIo;
 use entresol_tier::{
-    Error, Operation, Outcome, SegmentUse, Session, SessionOptions, SpaceId, Statistics, Tiered,
-    Timestamp,
+    Error, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions, SpaceId,
+    Statistics, Tiered, Timestamp,
 };
+use entresol_tree::{Progress, Tree, TreeStatistics};
 use mio::{Events, Poll};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -47,6 +49,7 @@ use jobs::{Job, JobQueue, Task};
 use operation::OwnedOperation;
 use outlet::Outlet;
 use roster::Roster;
+use tables::Tables;
 use waiters::Waiters;
 use workbench::Workbench;
 
@@ -66,6 +69,8 @@ const WAITERS_DEPTH: usize = 4;
 const IDLE: Duration = Duration::from_secs(1);
 /// How long it waits where something is: whoever misses a signal is not lost for longer.
 const IN_FLIGHT: Duration = Duration::from_millis(1);
+/// How long a writer of ordered tables waits for merges that wait for the device.
+const RELIEF: Duration = Duration::from_micros(300);
 /// Bytes of a scan's page that are aimed at.
 const PAGE_BYTES: u64 = 1 << 20;
 /// Entries that a scan reads in one step, at most.
@@ -76,6 +81,7 @@ const STEP_MAX: u64 = 256;
 pub struct HostedStore<O> {
     lanes: Vec<Mutex<Option<Session>>>,
     waiters: Waiters,
+    tables: Tables,
     roster: Roster,
     tiered: RwLock<Option<Arc<Tiered>>>,
     outlet: Outlet<O>,
@@ -108,6 +114,8 @@ pub struct Figures {
     pub statistics: Statistics,
     /// The oldest request that the device has not answered.
     pub oldest_pending: Option<PendingIo>,
+    /// Of the ordered tables, if they are open.
+    pub tree: Option<TreeStatistics>,
 }
 
 impl<O: Outbox> HostedStore<O> {
@@ -118,10 +126,14 @@ impl<O: Outbox> HostedStore<O> {
     pub fn open(options: &HostedOptions) -> Result<Arc<HostedStore<O>>, Failure> {
         let clock = ForeignClock::default();
         let tiered = options.open(clock.read(0))?;
-        HostedStore::over(tiered, clock)
+        HostedStore::over(tiered, Tables::new(options.tree.clone()), clock)
     }
 
-    fn over(tiered: Arc<Tiered>, clock: ForeignClock) -> Result<Arc<HostedStore<O>>, Failure> {
+    fn over(
+        tiered: Arc<Tiered>,
+        tables: Tables,
+        clock: ForeignClock,
+    ) -> Result<Arc<HostedStore<O>>, Failure> {
         let session = SessionOptions { depth: DEPTH, ..SessionOptions::default() };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let sessions: Result<Vec<Session>, Error> =
@@ -133,6 +145,7 @@ impl<O: Outbox> HostedStore<O> {
         let store = Arc::new(HostedStore {
             lanes: sessions.into_iter().map(|session| Mutex::new(Some(session))).collect(),
             waiters: Waiters::default(),
+            tables,
             roster: Roster::default(),
             tiered: RwLock::new(Some(tiered)),
             outlet: Outlet::new(bell),
@@ -351,7 +364,46 @@ impl<O: Outbox> HostedStore<O> {
     pub fn figures(&self) -> Result<Figures, Failure> {
         let tiered = self.tiered()?;
         let statistics = tiered.statistics_within(FIGURES_WAIT);
-        Ok(Figures { statistics, oldest_pending: self.pending.oldest(&tiered) })
+        let oldest_pending = self.pending.oldest(&tiered);
+        Ok(Figures { statistics, oldest_pending, tree: self.tables.statistics() })
+    }
+
+    /// The store's ordered tables, opened if nobody has asked for them before. They are maintained
+    /// with the store. A session of theirs must have ended, or not be used any more, when the
+    /// store is closed; [`HostedStore::with_tables`] sees to that.
+    ///
+    /// # Errors
+    /// The store is closed or has no journal, or the journal is damaged.
+    pub fn tree(&self) -> Result<Arc<Tree>, Failure> {
+        match self.tables.opened() {
+            Some(tree) => Ok(tree),
+            None => self.tables.open(&self.tiered()?, self.now(0)),
+        }
+    }
+
+    /// Has `work` done in the caller's thread, with a session of the ordered tables to itself. It
+    /// leaves nothing in flight, and asks for no other session.
+    ///
+    /// # Errors
+    /// As of [`HostedStore::tree`].
+    pub fn with_tables<T>(
+        &self,
+        work: impl FnOnce(&mut entresol_tree::Session) -> T,
+    ) -> Result<T, Failure> {
+        self.tables.with_session(&*self.tree()?, work)
+    }
+
+    /// Merges changes of ordered tables in the caller's thread, or waits a moment for the device
+    /// where that has to answer first: for whoever was told `Busy` or `Full` by a write, and tries
+    /// again afterwards.
+    ///
+    /// # Errors
+    /// What stands in the way of merges.
+    pub fn relieve_tables(&self) -> Result<(), Failure> {
+        if !self.tables.maintain(self.now(0))?.did_work {
+            std::thread::park_timeout(RELIEF);
+        }
+        Ok(())
     }
 
     /// Finishes what was begun, syncs, and makes the next open fast.
@@ -370,11 +422,12 @@ impl<O: Outbox> HostedStore<O> {
         }
         let finished = self.finish_lanes();
         self.waiters.close();
+        let settled = self.tables.close(self.now(0));
         let tiered = self.tiered.write().take();
         let closed = tiered.map_or(Ok(()), |tiered| tiered.close(self.now(0)));
         self.closed.store(true, Ordering::Release);
         self.outlet.ring();
-        finished.and(closed).map_err(Failure::from)
+        finished.and(closed).map_err(Failure::from).and(settled)
     }
 
     fn start(self: &Arc<HostedStore<O>>, session: Session) -> Result<(), Failure> {
@@ -524,6 +577,12 @@ impl<O: Outbox> Upkeep for StoreUpkeep<'_, O> {
     fn follow_up(&mut self) {
         self.store.short.store(self.tiered.store().is_short(), Ordering::Relaxed);
         self.store.roster.tidy();
+    }
+
+    fn maintain_above(&mut self) -> Result<Maintenance, Error> {
+        let progress = self.store.tables.maintain(self.now())?;
+        let Progress { did_work, awaits_device } = progress;
+        Ok(Maintenance { more: did_work, awaits_device, quiet: true, segments_freed: 0 })
     }
 }
 

@@ -27,6 +27,15 @@ pub trait Upkeep {
     /// Does what follows each call, whether it succeeded or not.
     fn follow_up(&mut self) {}
 
+    /// Maintains what the process keeps in the store and the store knows nothing of, after each
+    /// call that succeeded.
+    ///
+    /// # Errors
+    /// As of the store's own work.
+    fn maintain_above(&mut self) -> Result<Maintenance, Error> {
+        Ok(Maintenance { quiet: true, ..Maintenance::default() })
+    }
+
     /// Takes the first failure of a series. A store that cannot be kept is poisoned: writers are
     /// told so in any case.
     fn report(&mut self, _error: &Error) {}
@@ -40,6 +49,7 @@ pub fn keep(tiered: &Tiered, upkeep: &mut impl Upkeep) {
         upkeep.prepare();
         let done = tiered.maintain(upkeep.now(), BUDGET);
         upkeep.follow_up();
+        let done = done.and_then(|done| Ok(both(done, upkeep.maintain_above()?)));
         let rest = match done {
             Ok(done) => {
                 fails = false;
@@ -55,6 +65,16 @@ pub fn keep(tiered: &Tiered, upkeep: &mut impl Upkeep) {
         if let Some(rest) = rest {
             std::thread::park_timeout(rest);
         }
+    }
+}
+
+/// What is left to do of the store's work and of that above it.
+fn both(store: Maintenance, above: Maintenance) -> Maintenance {
+    Maintenance {
+        segments_freed: store.segments_freed + above.segments_freed,
+        more: store.more || above.more,
+        awaits_device: store.awaits_device || above.awaits_device,
+        quiet: store.quiet && above.quiet,
     }
 }
 

@@ -48,10 +48,12 @@ const ROUND_LEAVES: usize = 128;
 const NODE_CHANGES: u32 = 32;
 
 /// What a step of maintenance did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Whether it did anything; if not, it may rest a while.
     pub did_work: bool,
+    /// It goes on when the device has answered: call again within a millisecond.
+    pub awaits_device: bool,
 }
 
 /// The rounds' state.
@@ -113,16 +115,16 @@ impl Maintainer {
         })
     }
 
-    /// Goes on for a round at most, until a sync is waited for or nothing asks for a merge. Whether
-    /// it did anything.
+    /// Goes on for a round at most, until a sync is waited for or nothing asks for a merge.
     ///
     /// Errors: also why a leaf was held back, once its sweep has merged all others.
-    pub(crate) fn step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
-        self.try_step(shared, now).inspect_err(|_| {
+    pub(crate) fn step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<Progress> {
+        let did_work = self.try_step(shared, now).inspect_err(|_| {
             // What the round had chosen is not merged: the sweep begins anew.
             self.cursor = Position::default();
             self.stage = Stage::Idle;
-        })
+        })?;
+        Ok(Progress { did_work, awaits_device: !matches!(self.stage, Stage::Idle) })
     }
 
     fn try_step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {

@@ -54,3 +54,24 @@ pub struct TreeStatistics {
     /// Memory of inner nodes, bytes.
     pub directory_bytes: u64,
 }
+
+impl TreeStatistics {
+    /// All figures, each with its unit in its name.
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("tables_waiting_bytes", self.waiting_bytes),
+            ("tables_gets", self.gets),
+            ("tables_get_reads", self.get_reads),
+            ("tables_merge_reads", self.merge_reads),
+            ("tables_delta_writes", self.delta_writes),
+            ("tables_leaf_writes", self.leaf_writes),
+            ("tables_node_writes", self.node_writes),
+            ("tables_page_bytes", self.page_bytes),
+            ("tables_journal_bytes", self.journal_bytes),
+            ("tables_changes", self.changes),
+            ("tables_change_bytes", self.change_bytes),
+            ("tables_pages_cleared", self.pages_cleared),
+            ("tables_directory_bytes", self.directory_bytes),
+        ]
+    }
+}

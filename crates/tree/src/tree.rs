@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use entresol_flash::{Budget, Error, ErrorKind, Result, Timestamp};
+use entresol_flash::{Budget, Error, ErrorKind, OpenMode, Result, Timestamp};
 use entresol_tier::{SessionOptions, Tiered};
 use parking_lot::{Mutex, RwLock};
 
@@ -29,9 +29,13 @@ impl std::fmt::Debug for Tree {
 impl Tree {
     /// Opens the ordered tables of `store`, and reads what its journal has of them.
     ///
+    /// Tables of a store that is open for reads alone are as they were when it was opened, and
+    /// nothing is merged.
+    ///
     /// Errors: `Corrupt`, if the journal is damaged; `InvalidInput`, if the store has no journal.
     pub fn open(store: Arc<Tiered>, options: TreeOptions, now: Timestamp) -> Result<Tree> {
-        if store.store().journal_state(options.lane)?.segments_max == 0 {
+        let state = store.store().journal_state(options.lane)?;
+        if state.segments_max == 0 && !is_read_only(&store) {
             let detail = "the store has no journal; ordered tables need `journal_bytes` above 0";
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
@@ -68,14 +72,27 @@ impl Tree {
     /// for a sync; call it again and again.
     pub fn maintain(&self, now: Timestamp, budget: Budget) -> Result<Progress> {
         let done = self.shared.store.maintain(now, budget)?;
-        let mut maintainer = self.maintainer.lock();
-        let merged = maintainer.step(&self.shared, now)?;
-        Ok(Progress { did_work: merged || done.more })
+        let merged = self.maintain_tables(now)?;
+        Ok(Progress {
+            did_work: merged.did_work || done.more,
+            awaits_device: merged.awaits_device || done.awaits_device,
+        })
+    }
+
+    /// As [`Tree::maintain`], for whoever maintains the store below: it is left alone.
+    pub fn maintain_tables(&self, now: Timestamp) -> Result<Progress> {
+        if is_read_only(&self.shared.store) {
+            return Ok(Progress::default());
+        }
+        self.maintainer.lock().step(&self.shared, now)
     }
 
     /// Merges all changes and writes all inner nodes, so that the next opening finds all that is
     /// known now. Changes that come meanwhile are not lost, but not merged.
     pub fn settle(&self, now: Timestamp) -> Result<()> {
+        if is_read_only(&self.shared.store) {
+            return Ok(());
+        }
         self.maintainer.lock().settle(&self.shared, now)
     }
 
@@ -101,4 +118,8 @@ impl Tree {
             directory_bytes: directories.sum(),
         }
     }
+}
+
+fn is_read_only(store: &Tiered) -> bool {
+    store.store().options().mode == OpenMode::ReadOnly
 }

@@ -10,6 +10,7 @@ use entresol_device::{
 use entresol_tier::{
     Admission, Error, ErrorKind, OpenMode, StoreOptions, Tiered, TieredOptions, Timestamp,
 };
+use entresol_tree::TreeOptions;
 
 /// The memory cap if nobody says otherwise, on a machine that has more.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -27,6 +28,8 @@ pub struct HostedOptions {
     pub capacity_bytes: Option<u64>,
     /// Of the store and its memory.
     pub tiered: TieredOptions,
+    /// Of the ordered tables, which the store has if it has a journal.
+    pub tree: TreeOptions,
 }
 
 impl HostedOptions {
@@ -51,6 +54,7 @@ impl HostedOptions {
                 cache_bytes: None,
                 admission: Admission::Always,
             },
+            tree: TreeOptions::default(),
         }
     }
 

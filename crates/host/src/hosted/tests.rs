@@ -4,6 +4,7 @@ use entresol_device::{
     Counters, Device, Geometry, MemoryDevice, PendingIo, Queue, QueueOptions, Result,
 };
 use entresol_tier::{Admission, Durability, Key, PutOptions, SpaceId, StoreOptions, TieredOptions};
+use entresol_tree::TreeOptions;
 
 use super::*;
 
@@ -27,7 +28,8 @@ impl Outbox for Tokens {
 }
 
 fn hosted(tiered: Arc<Tiered>) -> Arc<HostedStore<Tokens>> {
-    HostedStore::over(tiered, ForeignClock::default()).unwrap()
+    let tables = Tables::new(TreeOptions::default());
+    HostedStore::over(tiered, tables, ForeignClock::default()).unwrap()
 }
 
 /// A device that has not answered for 45 seconds.

@@ -39,10 +39,20 @@ const RUNGS: &[Rung] = &[
         uses: &["entresol-flash", "entresol-planted", "entresol-tier"],
         tests_use: &["entresol-device", "entresol-sim", "entresol-workload"],
     },
-    Rung { name: "entresol-host", uses: &["entresol-device", "entresol-tier"], tests_use: &[] },
+    Rung {
+        name: "entresol-host",
+        uses: &["entresol-device", "entresol-tier", "entresol-tree"],
+        tests_use: &[],
+    },
     Rung {
         name: "entresol-ffi",
-        uses: &["entresol-device", "entresol-heap", "entresol-host", "entresol-tier"],
+        uses: &[
+            "entresol-device",
+            "entresol-heap",
+            "entresol-host",
+            "entresol-tier",
+            "entresol-tree",
+        ],
         tests_use: &[],
     },
     Rung {
@@ -96,6 +106,7 @@ const RUNGS: &[Rung] = &[
             "entresol-nbd",
             "entresol-tier",
             "entresol-server",
+            "entresol-tree",
             "entresol-volume",
             "entresol-wire",
             "entresol-workload",

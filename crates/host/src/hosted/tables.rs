@@ -1,0 +1,154 @@
+//! The ordered tables of a hosted store: opened when somebody first asks for them, with sessions
+//! that callers take turns with.
+//!
+//! Lock order: *opening*, then the tree. Idle sessions are under a leaf.
+
+use std::sync::Arc;
+
+use entresol_tier::{Error, ErrorKind, SessionOptions, Tiered, Timestamp};
+use entresol_tree::{Progress, Session, Tree, TreeOptions, TreeStatistics};
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::hosted::failure::Failure;
+
+/// Callers that work at once, at most; whoever comes then waits until one is done.
+const CALLERS_MAX: usize = 32;
+/// A caller waits for what it asked for, but may ask for several things at once.
+const DEPTH: usize = 32;
+/// A leaf is read at once.
+const READ_BUFFER_BYTES: usize = 16 << 10;
+
+/// The tables, once they are open. Thread-safe.
+#[derive(Debug)]
+pub(super) struct Tables {
+    options: TreeOptions,
+    tree: RwLock<Option<Arc<Tree>>>,
+    /// Held while tables are opened.
+    opening: Mutex<Opening>,
+    sessions: Mutex<Sessions>,
+    returned: Condvar,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Allowed,
+    /// The store closes.
+    Over,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    idle: Vec<Session>,
+    taken: usize,
+    closed: bool,
+}
+
+/// A session that its caller has to itself; it goes back when this is dropped.
+struct Taken<'t> {
+    tables: &'t Tables,
+    session: Option<Session>,
+}
+
+impl Tables {
+    pub(super) fn new(options: TreeOptions) -> Tables {
+        Tables {
+            options,
+            tree: RwLock::default(),
+            opening: Mutex::new(Opening::Allowed),
+            sessions: Mutex::default(),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// The tables, if somebody has asked for them.
+    pub(super) fn opened(&self) -> Option<Arc<Tree>> {
+        self.tree.read().clone()
+    }
+
+    /// The tables of `tiered`, opened if nobody has asked for them before.
+    pub(super) fn open(&self, tiered: &Arc<Tiered>, now: Timestamp) -> Result<Arc<Tree>, Failure> {
+        let opening = self.opening.lock();
+        if *opening == Opening::Over {
+            return Err(Failure::closed());
+        }
+        if let Some(tree) = self.opened() {
+            return Ok(tree);
+        }
+        let tree = Arc::new(Tree::open(Arc::clone(tiered), self.options.clone(), now)?);
+        *self.tree.write() = Some(Arc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// Has `work` done with a session that nobody else has meanwhile.
+    pub(super) fn with_session<T>(
+        &self,
+        tree: &Tree,
+        work: impl FnOnce(&mut Session) -> T,
+    ) -> Result<T, Failure> {
+        let mut sessions = self.sessions.lock();
+        while sessions.taken == CALLERS_MAX && !sessions.closed {
+            self.returned.wait(&mut sessions);
+        }
+        if sessions.closed {
+            return Err(Failure::closed());
+        }
+        sessions.taken += 1;
+        let idle = sessions.idle.pop();
+        drop(sessions);
+        let mut taken = Taken { tables: self, session: idle };
+        let session = match taken.session.take() {
+            Some(session) => session,
+            None => tree.session(SessionOptions {
+                depth: DEPTH,
+                read_buffer_bytes: READ_BUFFER_BYTES,
+                ..SessionOptions::default()
+            })?,
+        };
+        Ok(work(taken.session.insert(session)))
+    }
+
+    /// Merges what waits, as far as memory or the journal ask for it.
+    pub(super) fn maintain(&self, now: Timestamp) -> Result<Progress, Error> {
+        self.opened().map_or(Ok(Progress::default()), |tree| tree.maintain_tables(now))
+    }
+
+    pub(super) fn statistics(&self) -> Option<TreeStatistics> {
+        self.opened().map(|tree| tree.statistics())
+    }
+
+    /// Waits for callers, ends their sessions, and merges all that waits, so that the next opening
+    /// finds all that is known now.
+    pub(super) fn close(&self, now: Timestamp) -> Result<(), Failure> {
+        *self.opening.lock() = Opening::Over;
+        let mut sessions = self.sessions.lock();
+        sessions.closed = true;
+        self.returned.notify_all();
+        while sessions.taken > 0 {
+            self.returned.wait(&mut sessions);
+        }
+        sessions.idle.clear();
+        drop(sessions);
+        let Some(tree) = self.tree.write().take() else { return Ok(()) };
+        match tree.settle(now) {
+            // Changes that nobody can merge, since a merge function was not named, are in the
+            // journal and stay there: nothing is lost, and the store can close.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+            settled => Ok(settled?),
+        }
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // One that was left while it worked would answer the next caller with what it still has.
+        let idle = self.session.take().filter(|session| session.in_flight() == 0);
+        let mut sessions = self.tables.sessions.lock();
+        sessions.idle.extend(idle);
+        sessions.taken -= 1;
+        drop(sessions);
+        self.tables.returned.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Ordered tables of a hosted store on a device in memory.
+
+use entresol_device::{Device, MemoryDevice};
+use entresol_tier::{Admission, Durability, Result, StoreOptions, TieredOptions};
+use entresol_tree::{Action, Outcome, RowAt, Write, WriteBatch};
+
+use super::*;
+use crate::clock::ForeignClock;
+use crate::hosted::{Answer, Extent, HostedStore, Outbox};
+
+/// Nothing is answered that is not of a table.
+#[derive(Debug, Default)]
+struct Nothing;
+
+impl Outbox for Nothing {
+    fn add(&mut self, _token: u64, _answer: &Answer<'_>) {}
+    fn append(&mut self, _others: &mut Nothing) {}
+    fn extent(&self) -> Extent {
+        Extent::default()
+    }
+    fn truncate(&mut self, _extent: Extent) {}
+}
+
+fn hosted(tiered: Arc<Tiered>) -> Arc<HostedStore<Nothing>> {
+    let tables = Tables::new(TreeOptions::default());
+    HostedStore::over(tiered, tables, ForeignClock::default()).unwrap()
+}
+
+fn tiered(device: &Arc<MemoryDevice>, journal_bytes: u64) -> Arc<Tiered> {
+    let device = Arc::clone(device) as Arc<dyn Device>;
+    let durability = Durability::Memory;
+    let store = StoreOptions { durability, journal_bytes, ..StoreOptions::default() };
+    let options = TieredOptions {
+        store,
+        memory_bytes: 64 << 20,
+        cache_bytes: None,
+        admission: Admission::Always,
+    };
+    Tiered::open(device, options, Timestamp(1)).unwrap()
+}
+
+/// Puts a row into the ordered table `rows`.
+fn put_row(host: &HostedStore<Nothing>, number: u32) -> Result<()> {
+    let put = |session: &mut Session| {
+        let table = session.table(Timestamp(1), b"rows")?;
+        let key = number.to_be_bytes();
+        let write = Write { table: &table, key: &key, action: Action::Put(&[7; 100]) };
+        let batch = WriteBatch { writes: &[write], durability: None };
+        let mut ended = Ok(());
+        let mut visit = |_, outcome: Result<Outcome<'_>>| {
+            ended = outcome.map(drop);
+        };
+        session.write(1, Timestamp(1), batch, &mut visit);
+        while session.in_flight() > 0 {
+            session.poll(1, Timestamp(1), &mut visit)?;
+        }
+        ended
+    };
+    host.with_tables(put).unwrap()
+}
+
+fn has_row(host: &HostedStore<Nothing>, number: u32) -> bool {
+    let get = |session: &mut Session| {
+        let table = session.table(Timestamp(1), b"rows").unwrap();
+        let mut found = false;
+        let mut visit = |_, outcome: Result<Outcome<'_>>| {
+            found = matches!(outcome, Ok(Outcome::Found(value)) if value == [7; 100]);
+        };
+        let row = RowAt { table: &table, key: &number.to_be_bytes() };
+        session.get(1, Timestamp(1), row, &mut visit);
+        while session.in_flight() > 0 {
+            session.poll(1, Timestamp(1), &mut visit).unwrap();
+        }
+        found
+    };
+    host.with_tables(get).unwrap()
+}
+
+#[test]
+fn ordered_tables_are_opened_when_asked_for_and_settled_when_the_store_is_closed() {
+    const ROWS: u32 = 60_000;
+    let device = Arc::new(MemoryDevice::new(256 << 20).unwrap());
+    let host = hosted(tiered(&device, 16 << 20));
+    assert_eq!(host.figures().unwrap().tree, None);
+    for number in 0..ROWS {
+        // More waits than the journal holds: the upkeep or the writer itself makes room.
+        while let Err(error) = put_row(&host, number) {
+            assert!(matches!(error.kind(), ErrorKind::Busy | ErrorKind::Full), "{error}");
+            host.relieve_tables().unwrap();
+        }
+    }
+    let figures = host.figures().unwrap().tree.unwrap();
+    assert_eq!(figures.changes, u64::from(ROWS));
+    // The lane of one of two shards.
+    assert!(figures.journal_bytes > 8 << 20, "{figures:?}");
+    host.close().unwrap();
+    assert!(
+        matches!(host.tree(), Err(Failure::Store(error)) if error.kind() == ErrorKind::Poisoned)
+    );
+    let host = hosted(tiered(&device, 16 << 20));
+    assert!((0..ROWS).step_by(100).all(|number| has_row(&host, number)));
+    assert!(!has_row(&host, ROWS));
+    // All was merged before the store was closed; the journal keeps its last batch.
+    let waiting = host.figures().unwrap().tree.unwrap().waiting_bytes;
+    assert!(waiting < 1000, "{waiting}");
+    host.close().unwrap();
+}
+
+#[test]
+fn a_store_without_a_journal_says_what_ordered_tables_need() {
+    let device = Arc::new(MemoryDevice::new(64 << 20).unwrap());
+    let host = hosted(tiered(&device, 0));
+    let refused = host.tree().unwrap_err().to_string();
+    assert!(refused.contains("ordered tables need `journal_bytes` above 0"), "{refused}");
+    host.close().unwrap();
+}
