@@ -18,6 +18,7 @@ mod options;
 #[doc(hidden)]
 pub mod pending;
 mod recovery;
+mod rows;
 mod sequence;
 mod session;
 mod shared;
@@ -28,13 +29,14 @@ mod tree;
 pub use filter::Filter;
 pub use maintain::Progress;
 pub use merge::{
-    Change, DeltaTarget, Folded, Leaf, LeafLimits, MergeError, MergeFunction, NewDelta, NewLeaf,
-    Rewrite, merge_delta, merge_leaves,
+    Change, DeltaTarget, FoldMany, Folded, FoldedRows, Leaf, LeafLimits, MergeError, MergeFunction,
+    NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
 };
 pub use options::TreeOptions;
+pub use rows::{RowBuffer, RowForm, RowParts, UnfoldedRow};
 pub use sequence::Sequence;
 pub use session::{
-    Action, ConditionalBatch, Expected, Order, Outcome, RowAt, RowBuffer, RowCondition, RowRange,
+    Action, ConditionalBatch, Expected, Order, Outcome, Reading, RowAt, RowCondition, RowRange,
     Session, Visit, Write, WriteBatch,
 };
 pub use shared::SharedMerge;

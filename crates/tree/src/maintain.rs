@@ -391,6 +391,7 @@ impl Maintainer {
             return Ok(());
         }
         let held_back = self.held_back.take();
+        *shared.held_back.lock() = held_back.as_ref().map(Error::to_string);
         if let Some(error) = held_back.filter(|_| !planted!("leaf-held-back-forgotten")) {
             return Err(error);
         }

@@ -9,6 +9,7 @@
 
 mod cut;
 mod gather;
+mod together;
 
 use entresol_planted::planted;
 
@@ -19,7 +20,9 @@ use crate::sequence::Sequence;
 pub use cut::LeafLimits;
 use cut::cut;
 use gather::Target;
-pub(crate) use gather::{Cursor, Gathered, Resolved};
+pub(crate) use gather::{Cursor, Gathered, Pushed, Resolved};
+use together::Questions;
+pub use together::{FoldMany, FoldedRows};
 
 /// A change of one row that is in no page.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +42,8 @@ pub struct Change<'a> {
 pub enum Folded {
     /// The row has the value that was made.
     Row,
+    /// The row has its base, as before; it is no more where there is none.
+    Base,
     /// The row is no more.
     Gone,
 }
@@ -53,6 +58,17 @@ pub trait MergeFunction {
     fn is_over(&self, _key: &[u8], _value: &[u8]) -> bool {
         false
     }
+
+    /// Whether rows without parts are folded as well, where they are read and where their leaf is
+    /// written anew. It is how rows shrink, or go, as time passes.
+    fn folds_all(&self) -> bool {
+        false
+    }
+
+    /// Whoever folds many rows at a time in place of `fold`, where that costs less.
+    fn many(&self) -> Option<&dyn FoldMany> {
+        None
+    }
 }
 
 /// Why pages could not be merged.
@@ -64,6 +80,8 @@ pub enum MergeError {
     NoMergeFunction,
     /// A merge function made a value larger than a page holds: its bytes.
     LargeValue(usize),
+    /// The merge function could not be called, or failed: what it says.
+    Refused(String),
 }
 
 impl From<Damage> for MergeError {
@@ -84,6 +102,7 @@ impl std::fmt::Display for MergeError {
                 "a merge function made a value of {bytes} bytes; expected at most {}",
                 crate::format::INLINE_VALUE_BYTES_MAX
             ),
+            MergeError::Refused(why) => write!(f, "its merge function failed: {why}"),
         }
     }
 }
@@ -236,17 +255,15 @@ pub fn merge_leaves<'a>(
 ) -> Result<Vec<NewLeaf>, MergeError> {
     let last = leaves.last().expect("a merge has a leaf");
     let has_sequences = last.has_sequences();
-    let mut target = Target::new(rewrite.merge);
-    let mut rest = changes;
-    for leaf in leaves {
-        let high = leaf.base.high_key();
-        let own = rest.partition_point(|change| high.is_none_or(|high| change.key < high));
-        let (of_leaf, others) = rest.split_at(own);
-        target.merge(leaf, of_leaf)?;
-        rest = others;
-    }
+    let builder = match rewrite.merge.map(|merge| (merge, merge.many())) {
+        Some((merge, Some(many))) => {
+            let questions = Questions::new(merge.folds_all());
+            gather(leaves, changes, Some(&questions))?;
+            gather(leaves, changes, Some(&questions.ask(many)?))?
+        }
+        _ => gather(leaves, changes, rewrite.merge)?,
+    };
     let appends = appends(leaves, changes)?;
-    let builder = target.into_builder();
     let parts = cut(&builder, has_sequences, rewrite.limits, appends);
     let known = leaves.iter().map(Leaf::sequence).max().unwrap_or_default();
     if leaves.len() > 1 && known > rewrite.through {
@@ -262,6 +279,24 @@ pub fn merge_leaves<'a>(
         has_sequences,
     };
     Ok(pages(&builder, &parts, frame, rewrite))
+}
+
+/// The rows of `leaves` with their changes.
+fn gather(
+    leaves: &[Leaf<'_>],
+    changes: &[Change<'_>],
+    merge: Option<&dyn MergeFunction>,
+) -> Result<PageBuilder, MergeError> {
+    let mut target = Target::new(merge);
+    let mut rest = changes;
+    for leaf in leaves {
+        let high = leaf.base.high_key();
+        let own = rest.partition_point(|change| high.is_none_or(|high| change.key < high));
+        let (of_leaf, others) = rest.split_at(own);
+        target.merge(leaf, of_leaf)?;
+        rest = others;
+    }
+    Ok(target.into_builder())
 }
 
 /// Whether all changes are above all rows: then the left leaves stay full, since nothing is

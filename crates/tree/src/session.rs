@@ -24,6 +24,7 @@ use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTE
 use crate::journal::Journal;
 use crate::merge::Change;
 use crate::recovery::NAMES;
+use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
@@ -33,7 +34,7 @@ use lookup::Lookup;
 use scan::Scanning;
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
-pub use scan::{Order, RowBuffer, RowRange};
+pub use scan::{Order, RowRange};
 
 /// Bytes of a batch before its operations, and of an operation before its key.
 const BATCH_BYTES: usize = 24;
@@ -119,9 +120,25 @@ impl<'a> Action<'a> {
     }
 }
 
+/// How a session gives rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Whether parts are folded. Conditional batches fold in any case.
+    pub form: RowForm,
+    /// A scan ends once its rows have so many bytes, the last row included.
+    pub scan_bytes_max: usize,
+}
+
+impl Default for Reading {
+    fn default() -> Reading {
+        Reading { form: RowForm::Folded, scan_bytes_max: usize::MAX }
+    }
+}
+
 /// One thread's operations on ordered tables.
 pub struct Session {
     shared: Arc<Shared>,
+    reading: Reading,
     store: entresol_tier::Session,
     operations: Vec<Option<Pending>>,
     unused: Vec<u32>,
@@ -174,6 +191,7 @@ impl Session {
         let store = shared.store.session(options)?;
         Ok(Session {
             shared: Arc::clone(shared),
+            reading: Reading::default(),
             store,
             operations: Vec::new(),
             unused: Vec::new(),
@@ -191,6 +209,11 @@ impl Session {
         shared.open_table(&mut self.store, now, name)
     }
 
+    /// Gets and scans that begin from now on give rows so.
+    pub fn set_reading(&mut self, reading: Reading) {
+        self.reading = reading;
+    }
+
     /// Begins to read a row.
     pub fn get(&mut self, token: u64, now: Timestamp, row: RowAt<'_>, visit: Visit<'_>) {
         let RowAt { table, key } = row;
@@ -199,7 +222,8 @@ impl Session {
         if let Err(error) = check_key(key) {
             return self.finish(token, Err(error), visit);
         }
-        let lookup = Box::new(Lookup::new(token, table, key));
+        let lookup = Lookup::new(token, table, key).in_form(self.reading.form);
+        let lookup = Box::new(lookup);
         let slot = self.take(Pending::Get(lookup));
         self.advance(slot, now, Next::Locate, visit);
     }
@@ -207,7 +231,8 @@ impl Session {
     /// Begins to read rows in the order of their keys, or against it.
     pub fn scan(&mut self, token: u64, now: Timestamp, range: RowRange<'_>, visit: Visit<'_>) {
         self.in_flight += 1;
-        let slot = self.take(Pending::Scan(Box::new(Scanning::new(token, range))));
+        let scanning = Scanning::new(token, range, self.reading);
+        let slot = self.take(Pending::Scan(Box::new(scanning)));
         self.advance(slot, now, Next::Locate, visit);
     }
 
@@ -328,7 +353,7 @@ impl Session {
     }
 
     fn poll_store(&mut self, wait_for: usize, now: Timestamp, visit: Visit<'_>) -> Result<()> {
-        let Session { shared, store, operations, unused, in_flight, finished } = self;
+        let Session { shared, store, operations, unused, in_flight, finished, .. } = self;
         store.poll(wait_for, now, &mut |slot, outcome| {
             let slot = slot as u32;
             let pending = operations[slot as usize].as_mut().expect("an operation in flight");

@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub dropped: Mutex<BTreeMap<u64, Dropped>>,
     pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
     pub counters: Counters,
+    /// Why the last sweep let a leaf keep its changes.
+    pub held_back: Mutex<Option<String>>,
 }
 
 impl Shared {

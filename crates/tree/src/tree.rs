@@ -54,6 +54,7 @@ impl Tree {
             dropped: Mutex::new(dropped),
             merges: Mutex::default(),
             counters,
+            held_back: Mutex::default(),
         };
         Ok(Tree { shared: Arc::new(shared), maintainer: Mutex::new(maintainer) })
     }
@@ -85,6 +86,12 @@ impl Tree {
             return Ok(Progress::default());
         }
         self.maintainer.lock().step(&self.shared, now)
+    }
+
+    /// Why the last sweep of merges let a leaf keep its changes, if it did: such changes fill
+    /// memory and journal. Maintenance has told it once.
+    pub fn held_back(&self) -> Option<String> {
+        self.shared.held_back.lock().clone()
     }
 
     /// Merges all changes and writes all inner nodes, so that the next opening finds all that is

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use entresol_tree::format::{Effect, PageBuilder, PageFrame, PageKind, Rows};
 use entresol_tree::{
-    Change, DeltaTarget, Filter, Folded, Leaf, LeafLimits, MergeError, MergeFunction, NewLeaf,
-    Rewrite, Sequence, merge_delta, merge_leaves,
+    Change, DeltaTarget, Filter, FoldMany, Folded, FoldedRows, Leaf, LeafLimits, MergeError,
+    MergeFunction, NewLeaf, Rewrite, RowBuffer, Sequence, merge_delta, merge_leaves,
 };
 use entresol_workload::Random;
 
@@ -115,6 +115,7 @@ impl Table {
                 match Append.fold(&key, base, &[&value], &mut folded) {
                     Folded::Row => drop(self.model.insert(key.clone(), folded)),
                     Folded::Gone => drop(self.model.remove(&key)),
+                    Folded::Base => unreachable!("it makes values"),
                 }
             }
         }
@@ -327,4 +328,30 @@ fn parts_without_a_merge_function_are_refused_and_a_large_folded_value_as_well()
     assert_eq!(merge(None), Err(MergeError::NoMergeFunction));
     assert_eq!(merge(Some(&Large)), Err(MergeError::LargeValue(9000)));
     assert!(merge(Some(&Append)).is_ok());
+    let refused = |why: &str| Err(MergeError::Refused(why.to_owned()));
+    assert_eq!(merge(Some(&Fails { answers: 0 })), refused("0 answers for 1 rows"));
+    assert_eq!(merge(Some(&Fails { answers: 2 })), refused("2 answers for 1 rows"));
+    assert_eq!(merge(Some(&Fails { answers: 9 })), refused("nine are too many"));
+}
+
+/// Folds rows together, and gives so many answers.
+struct Fails {
+    answers: usize,
+}
+
+impl MergeFunction for Fails {
+    fn fold(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]], _: &mut Vec<u8>) -> Folded {
+        unreachable!("rows are folded together")
+    }
+
+    fn many(&self) -> Option<&dyn FoldMany> {
+        Some(self)
+    }
+}
+
+impl FoldMany for Fails {
+    fn fold_rows(&self, _: &RowBuffer, folded: &mut FoldedRows) -> Result<(), String> {
+        (0..self.answers).for_each(|_| folded.push(Folded::Gone, b""));
+        if self.answers == 9 { Err("nine are too many".to_owned()) } else { Ok(()) }
+    }
 }

@@ -2,8 +2,10 @@
 
 use entresol_planted::planted;
 
+use super::together::fold_one;
 use super::{Change, Folded, Leaf, MergeError, MergeFunction};
 use crate::format::{Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, Row, Rows};
+use crate::rows::{RowBuffer, RowParts};
 use crate::sequence::Sequence;
 
 /// Walks a page from row to row.
@@ -135,24 +137,54 @@ impl<'a> Gathered<'a> {
             return Ok(Resolved::Separate);
         }
         let base = whole.map(|whole| whole.value);
-        let value = if self.parts.is_empty() {
-            let Some(value) = base else { return Ok(Resolved::Gone) };
-            value
+        let is_folded = |merge: &dyn MergeFunction| merge.folds_all() && base.is_some();
+        let value = if self.parts.is_empty() && !merge.is_some_and(is_folded) {
+            base
         } else {
             let merge = merge.ok_or(MergeError::NoMergeFunction)?;
-            let parts: Vec<&[u8]> = self.parts.iter().map(|part| part.value).collect();
-            folded.clear();
-            let ended = merge.fold(&self.key, base, &parts, folded);
-            if folded.len() > INLINE_VALUE_BYTES_MAX {
-                return Err(MergeError::LargeValue(folded.len()));
+            match self.fold(merge, base, folded)? {
+                Folded::Gone => None,
+                Folded::Base => base,
+                Folded::Row => Some(&folded[..]),
             }
-            if ended == Folded::Gone {
-                return Ok(Resolved::Gone);
-            }
-            folded
         };
+        let Some(value) = value else { return Ok(Resolved::Gone) };
         let is_over = merge.is_some_and(|merge| merge.is_over(&self.key, value));
         Ok(if is_over { Resolved::Gone } else { Resolved::Row(value) })
+    }
+
+    /// Folds the parts, into `folded`.
+    fn fold(
+        &self,
+        merge: &dyn MergeFunction,
+        base: Option<&[u8]>,
+        folded: &mut Vec<u8>,
+    ) -> Result<Folded, MergeError> {
+        let parts: Vec<&[u8]> = self.parts.iter().map(|part| part.value).collect();
+        folded.clear();
+        let ended = match merge.many() {
+            Some(many) => fold_one(many, RowParts { key: &self.key, base, parts: &parts }, folded)?,
+            None => merge.fold(&self.key, base, &parts, folded),
+        };
+        if folded.len() > INLINE_VALUE_BYTES_MAX {
+            return Err(MergeError::LargeValue(folded.len()));
+        }
+        Ok(ended)
+    }
+
+    /// Adds the row as it is, unfolded, to `rows`, if there is one.
+    pub(crate) fn push_unfolded(&self, rows: &mut RowBuffer) -> Pushed {
+        let whole = self.whole.filter(|whole| whole.effect != Effect::Remove);
+        if whole.is_some_and(|whole| whole.effect == Effect::Separate) {
+            return Pushed::Separate;
+        }
+        if whole.is_none() && self.parts.is_empty() {
+            return Pushed::Nothing;
+        }
+        let parts: Vec<&[u8]> = self.parts.iter().map(|part| part.value).collect();
+        let base = whole.map(|whole| whole.value);
+        rows.push_unfolded(RowParts { key: &self.key, base, parts: &parts });
+        Pushed::Row
     }
 
     /// The sequence of the last thing said.
@@ -160,6 +192,17 @@ impl<'a> Gathered<'a> {
         let whole = self.whole.map(|whole| whole.sequence);
         self.parts.last().map(|part| part.sequence).or(whole).unwrap_or_default()
     }
+}
+
+/// Whether an unfolded row was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It was.
+    Row,
+    /// There is none.
+    Nothing,
+    /// Its base is a record of its own.
+    Separate,
 }
 
 /// What became of a row.

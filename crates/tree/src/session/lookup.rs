@@ -8,8 +8,9 @@ use super::approach::{Approach, Arrived, LeafPage, PageKey, Resumed};
 use super::{Next, Outcome, Visit};
 use crate::error::{damaged, refused};
 use crate::format::{Child, Rows};
-use crate::merge::{Cursor, Gathered, Leaf, Resolved};
+use crate::merge::{Cursor, Gathered, Leaf, Pushed, Resolved};
 use crate::node::is_known;
+use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::table::{Copied, Table};
@@ -23,12 +24,18 @@ pub(super) struct Lookup {
     copied: Copied,
     /// What was learnt of the leaf.
     learnt: Option<Child>,
+    form: RowForm,
 }
 
 impl Lookup {
     pub(super) fn new(token: u64, table: &Arc<Table>, key: &[u8]) -> Lookup {
-        let (approach, key) = (Approach::new(table), key.to_vec());
-        Lookup { token, approach, key, copied: Copied::default(), learnt: None }
+        let (approach, key, form) = (Approach::new(table), key.to_vec(), RowForm::Folded);
+        Lookup { token, approach, key, copied: Copied::default(), learnt: None, form }
+    }
+
+    /// The same, of a row in that form.
+    pub(super) fn in_form(self, form: RowForm) -> Lookup {
+        Lookup { form, ..self }
     }
 
     pub(super) fn token(&self) -> u64 {
@@ -162,6 +169,16 @@ impl Lookup {
 
     fn answer(&self, shared: &Shared, gathered: &Gathered<'_>, visit: Visit<'_>) -> Result<()> {
         let table = &self.approach.table;
+        if self.form == RowForm::Unfolded {
+            let mut rows = RowBuffer::new(self.form);
+            let pushed = gathered.push_unfolded(&mut rows);
+            let outcome = match pushed {
+                Pushed::Row => Outcome::Found(rows.row(0).1),
+                Pushed::Nothing | Pushed::Separate => Outcome::Missing,
+            };
+            visit(self.token, Ok(outcome));
+            return Ok(());
+        }
         let merge = shared.merge_of(table);
         let mut folded = Vec::new();
         let resolved = gathered.resolve(merge.as_ref().map(|merge| &**merge as _), &mut folded);

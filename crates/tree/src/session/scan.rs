@@ -11,9 +11,10 @@ use entresol_flash::{Outcome as Stored, Result};
 use entresol_planted::planted;
 
 use super::approach::{Approach, Arrived, LeafPage, PageKey, Resumed};
-use super::{Next, Outcome, Visit};
+use super::{Next, Outcome, Reading, Visit};
 use crate::error::{damaged, refused};
-use crate::merge::{Cursor, Gathered, Leaf, MergeError, Resolved};
+use crate::merge::{Cursor, Gathered, Leaf, MergeError, Pushed, Resolved};
+use crate::rows::{RowBuffer, RowForm};
 use crate::shared::Shared;
 use crate::table::{Copied, Keys, LeafAt, Place, State, Table};
 
@@ -42,45 +43,6 @@ pub enum Order {
     Descending,
 }
 
-/// Rows that a scan found, in order.
-#[derive(Debug, Default, Clone)]
-pub struct RowBuffer {
-    bytes: Vec<u8>,
-    /// Where each key and each value ends.
-    ends: Vec<(u32, u32)>,
-}
-
-impl RowBuffer {
-    /// How many rows there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Key and value of row `index`.
-    pub fn row(&self, index: usize) -> (&[u8], &[u8]) {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before].1 as usize);
-        let (key, value) = self.ends[index];
-        (&self.bytes[start..key as usize], &self.bytes[key as usize..value as usize])
-    }
-
-    /// All rows.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        (0..self.len()).map(|index| self.row(index))
-    }
-
-    fn push(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(value);
-        self.ends.push((key_end, self.bytes.len() as u32));
-    }
-}
-
 /// A scan on its way.
 pub(super) struct Scanning {
     token: u64,
@@ -91,6 +53,8 @@ pub(super) struct Scanning {
     /// Rows still to come are below this key.
     high: Option<Vec<u8>>,
     limit: usize,
+    /// It ends once rows have so many bytes.
+    bytes_max: usize,
     rows: RowBuffer,
     copied: Copied,
     /// What was copied ends here: below this key in ascending order, with it in descending order.
@@ -98,7 +62,7 @@ pub(super) struct Scanning {
 }
 
 impl Scanning {
-    pub(super) fn new(token: u64, range: RowRange<'_>) -> Scanning {
+    pub(super) fn new(token: u64, range: RowRange<'_>, reading: Reading) -> Scanning {
         Scanning {
             token,
             approach: Approach::new(range.table),
@@ -106,7 +70,8 @@ impl Scanning {
             low: range.low.to_vec(),
             high: range.high.map(<[u8]>::to_vec),
             limit: range.limit,
-            rows: RowBuffer::default(),
+            bytes_max: reading.scan_bytes_max,
+            rows: RowBuffer::new(reading.form),
             copied: Copied::default(),
             copied_end: None,
         }
@@ -131,7 +96,7 @@ impl Scanning {
         }
         if self.limit <= self.rows.len() || self.high.as_ref().is_some_and(|high| *high <= self.low)
         {
-            visit(self.token, Ok(Outcome::Rows(&self.rows)));
+            self.end(visit);
             return Ok(None);
         }
         self.copied = Copied::default();
@@ -147,6 +112,18 @@ impl Scanning {
             place
         };
         Ok(Some(self.approach.head_for(shared, store, place, None)))
+    }
+
+    fn end(&mut self, visit: Visit<'_>) {
+        if self.is_full() {
+            self.rows.set_goes_on();
+        }
+        visit(self.token, Ok(Outcome::Rows(&self.rows)));
+    }
+
+    /// Whether it has as many rows as it may.
+    fn is_full(&self) -> bool {
+        self.rows.len() >= self.limit || self.rows.bytes().len() >= self.bytes_max
     }
 
     /// What waits for the rows of a leaf that are still to come, and where the copy ends.
@@ -251,12 +228,13 @@ impl Scanning {
         let until = least(end.as_deref(), self.high.as_deref()).map(<[u8]>::to_vec);
         let copied = std::mem::take(&mut self.copied);
         let keys = Keys { low: &self.low, high: until.as_deref() };
-        let step = Step { leaf, copied: &copied, keys, limit: self.limit };
+        let (limit, bytes_max) = (self.limit, self.bytes_max);
+        let step = Step { leaf, copied: &copied, keys, limit, bytes_max };
         let merged = step.merge(shared, &self.approach.table, &mut self.rows);
         merged.map_err(|error| refused(&self.approach.table, &error))?;
         let is_over = until.is_none() || until == self.high;
-        if self.rows.len() >= self.limit || is_over {
-            visit(self.token, Ok(Outcome::Rows(&self.rows)));
+        if self.is_full() || is_over {
+            self.end(visit);
             return Ok(Next::Done);
         }
         self.low = until.unwrap_or_default();
@@ -273,16 +251,20 @@ impl Scanning {
         let low = self.copied_end.take().unwrap_or_default();
         let copied = std::mem::take(&mut self.copied);
         let keys = Keys { low: &low, high: self.high.as_deref() };
-        let step = Step { leaf, copied: &copied, keys, limit: usize::MAX };
-        let mut ascending = RowBuffer::default();
+        let (limit, bytes_max) = (usize::MAX, usize::MAX);
+        let step = Step { leaf, copied: &copied, keys, limit, bytes_max };
+        let mut ascending = RowBuffer::new(self.rows.form());
         let merged = step.merge(shared, &self.approach.table, &mut ascending);
         merged.map_err(|error| refused(&self.approach.table, &error))?;
-        for index in (0..ascending.len()).rev().take(self.limit - self.rows.len()) {
+        for index in (0..ascending.len()).rev() {
+            if self.is_full() {
+                break;
+            }
             let (key, value) = ascending.row(index);
             self.rows.push(key, value);
         }
-        if self.rows.len() >= self.limit || low <= self.low {
-            visit(self.token, Ok(Outcome::Rows(&self.rows)));
+        if self.is_full() || low <= self.low {
+            self.end(visit);
             return Ok(Next::Done);
         }
         self.high = Some(low);
@@ -297,6 +279,8 @@ struct Step<'s> {
     keys: Keys<'s>,
     /// Most rows in the buffer.
     limit: usize,
+    /// No row is added once there are so many bytes.
+    bytes_max: usize,
 }
 
 impl Step<'_> {
@@ -307,7 +291,7 @@ impl Step<'_> {
         table: &Table,
         rows: &mut RowBuffer,
     ) -> std::result::Result<(), MergeError> {
-        let Step { leaf, copied, keys, limit } = *self;
+        let Step { leaf, copied, keys, limit, bytes_max } = *self;
         let start = |rows: Option<crate::format::Rows<'_>>| {
             rows.map_or(Ok(0), |rows| rows.lower_bound(keys.low))
         };
@@ -321,7 +305,7 @@ impl Step<'_> {
         let function = shared.merge_of(table);
         let function = function.as_ref().map(|function| &**function as _);
         let (mut gathered, mut folded) = (Gathered::default(), Vec::new());
-        while rows.len() < limit {
+        while rows.len() < limit && rows.bytes().len() < bytes_max {
             let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
             let Some(key) = next.into_iter().flatten().min() else { return Ok(()) };
             if keys.high.is_some_and(|high| key >= high) {
@@ -333,8 +317,15 @@ impl Step<'_> {
             while let Some(change) = waiting.next_if(|change| change.key == gathered.key()) {
                 gathered.apply(change.effect, change.sequence, change.value);
             }
-            if let Resolved::Row(value) = gathered.resolve(function, &mut folded)? {
-                rows.push(gathered.key(), value);
+            match rows.form() {
+                RowForm::Unfolded => {
+                    let _pushed: Pushed = gathered.push_unfolded(rows);
+                }
+                RowForm::Folded => {
+                    if let Resolved::Row(value) = gathered.resolve(function, &mut folded)? {
+                        rows.push(gathered.key(), value);
+                    }
+                }
             }
         }
         Ok(())

@@ -13,6 +13,8 @@ use entresol_tree::{
 };
 use entresol_workload::Random;
 
+use crate::unfolded::Together;
+
 pub(crate) const NOW: Timestamp = Timestamp(1_000);
 const SEGMENT_BYTES: u32 = 64 << 10;
 const SEGMENTS: u64 = 40;
@@ -83,7 +85,7 @@ enum Ended {
 }
 
 /// Folds parts by writing one behind the other.
-struct Append;
+pub(crate) struct Append;
 
 impl MergeFunction for Append {
     fn fold(&self, _: &[u8], base: Option<&[u8]>, parts: &[&[u8]], out: &mut Vec<u8>) -> Folded {
@@ -180,6 +182,7 @@ impl World {
         let tree = Tree::open(Arc::clone(&tiered), options, NOW).map_err(|e| e.to_string())?;
         if self.knows_merges {
             NAMES.iter().for_each(|name| tree.set_merge(name, Arc::new(Append)));
+            tree.set_merge(NAMES[2], Arc::new(Together));
         }
         let mut session = tree.session(SessionOptions::default()).map_err(|e| e.to_string())?;
         let tables = NAMES.iter().map(|name| session.table(NOW, name));
