@@ -198,9 +198,17 @@ impl Store {
         self.engine.trim_journal(lane, below)
     }
 
+    /// Waits until the segments that [`Store::trim_journal`] released of a lane are free, for good:
+    /// no replay visits their records again.
+    ///
+    /// Errors: `InvalidInput` for a lane that there is not; `Poisoned`.
+    pub fn free_journal(&self, lane: u16) -> Result<()> {
+        self.engine.free_journal(lane)
+    }
+
     /// Visits the records of a lane from its watermark on, in their order, by reads of whole
-    /// segments. What a crash tore at the end was cut off when the store was opened. `visit` must
-    /// not call into the store.
+    /// segments. What a crash tore at the end was cut off when the store was opened. No lock is
+    /// held while `visit` is called; it is not called for what is appended meanwhile.
     ///
     /// Errors: `InvalidInput` for a lane that there is not; `Corrupt` if what stands between them
     /// does not verify, once all records before have been visited.

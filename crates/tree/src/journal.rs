@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use entresol_flash::JournalSequence;
+use entresol_flash::{JournalSequence, Outcome};
 
 use crate::format::BatchBuilder;
 use crate::sequence::Sequence;
@@ -25,14 +25,6 @@ pub(crate) struct Journal {
     pub builder: BatchBuilder,
 }
 
-/// Where a batch is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed {
-    pub first: Sequence,
-    pub count: u32,
-    pub record: JournalSequence,
-}
-
 /// Some batches in a row.
 #[derive(Debug)]
 struct Mark {
@@ -51,15 +43,13 @@ impl Journal {
         Journal { next, low: Sequence(1), marks, passed: None, builder }
     }
 
-    /// Takes note of batches that were in the store's journal when it was opened.
-    pub(crate) fn take_over(&mut self, batches: &[Placed]) {
-        let next = self.next;
-        for Placed { first, count, record } in batches {
-            self.next = *first;
-            self.take(*count);
-            self.place(*first, *record);
-        }
-        self.next = next;
+    /// Takes note of what was in the store's journal when it was opened, up to the record `last`:
+    /// it goes once all of that is in pages. Batches may be there twice and out of order, since
+    /// openings copy them.
+    pub(crate) fn take_over(&mut self, last: Option<JournalSequence>) {
+        let Some(record) = last else { return };
+        let (last, last_record) = (self.last(), Some(record));
+        self.marks.push_back(Mark { last, last_record, batches: MARK_BATCHES });
     }
 
     /// The bytes of what the builder has, as the next batch.
@@ -109,6 +99,14 @@ impl Journal {
     }
 }
 
+/// Where an append stands in the store's journal.
+pub(crate) fn journaled(outcome: Outcome<'_>) -> JournalSequence {
+    match outcome {
+        Outcome::Journaled { sequence } => sequence,
+        other => unreachable!("an append ends as one, not as {other:?}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +122,17 @@ mod tests {
         }
         assert_eq!(journal.set_low(Sequence(6)), None);
         assert_eq!(journal.set_low(Sequence(7)), Some(JournalSequence(12)));
+    }
+
+    #[test]
+    fn what_was_in_the_journal_goes_once_all_of_it_is_merged() {
+        let mut journal = Journal::after(Sequence(40));
+        journal.take_over(Some(JournalSequence(140)));
+        let first = journal.take(1);
+        journal.place(first, JournalSequence(141));
+        assert_eq!(journal.set_low(Sequence(40)), None);
+        assert_eq!(journal.set_low(Sequence(41)), Some(JournalSequence(140)));
+        assert_eq!(journal.set_low(Sequence(42)), Some(JournalSequence(141)));
     }
 
     /// A record that was not placed so far may be lower than those of later batches that were.

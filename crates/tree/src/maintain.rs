@@ -271,14 +271,24 @@ impl Maintainer {
         now: Timestamp,
         id: u64,
     ) -> Result<Option<Arc<Table>>> {
-        while let Some(recovered) = { shared.recovered.lock().first() } {
-            shared.find_table(&mut self.session, now, recovered, None)?;
-            // A table of which neither name nor page is left has nothing that could be merged.
-            shared.recovered.lock().take(recovered);
+        loop {
+            let recovered = shared.recovered.lock().first_from(id);
+            let open = {
+                let tables = shared.tables.lock();
+                let mut rest = tables.range(id..).map(|(_, table)| table);
+                rest.find(|table| !table.lock().pending.is_empty()).cloned()
+            };
+            let is_next = |id: &u64| open.as_ref().is_none_or(|table| *id < table.id());
+            let Some(recovered) = recovered.filter(is_next) else { return Ok(open) };
+            if shared.find_table(&mut self.session, now, recovered, None)?.is_some() {
+                continue;
+            }
+            // Neither name nor page is left of it: there is nothing that could be merged.
+            let forgotten = shared.recovered.lock().take(recovered);
+            if let Some(mut pending) = forgotten {
+                pending.clear(&mut shared.arena.write());
+            }
         }
-        let tables = shared.tables.lock();
-        let mut rest = tables.range(id..).map(|(_, table)| table);
-        Ok(rest.find(|table| !table.lock().pending.is_empty()).cloned())
     }
 
     /// Where the leaf of `key` ends; loads what is missing on the way to it.

@@ -1,13 +1,17 @@
 //! What the journal still has of changes: read once, when the tables are opened.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use entresol_flash::{Error, Result, Timestamp};
+use entresol_flash::{
+    Durability, Error, ErrorKind, JournalAppend, JournalSequence, JournalState, OpenMode, Result,
+    Timestamp,
+};
+use entresol_planted::planted;
 use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
 use crate::format::{Batch, Damage, Effect, INLINE_VALUE_BYTES_MAX, PageRole, page_key, u64_at};
-use crate::journal::{Journal, Placed};
+use crate::journal::{Journal, journaled};
 use crate::merge::Change;
 use crate::options::TreeOptions;
 use crate::pending::{Arena, Pending};
@@ -23,7 +27,8 @@ pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
 /// Changes of tables that nobody has opened.
 #[derive(Default)]
 pub(crate) struct Recovered {
-    tables: HashMap<u64, Pending>,
+    /// By their numbers, the order in which sweeps merge them.
+    tables: BTreeMap<u64, Pending>,
     names: HashMap<u64, Box<[u8]>>,
     /// Which change dropped a table last.
     dropped: HashMap<u64, Sequence>,
@@ -51,9 +56,9 @@ impl Recovered {
         self.tables.remove(&id)
     }
 
-    /// A table with changes.
-    pub(crate) fn first(&self) -> Option<u64> {
-        self.tables.keys().min().copied()
+    /// The first table with changes whose number is `id` or above it.
+    pub(crate) fn first_from(&self, id: u64) -> Option<u64> {
+        self.tables.range(id..).next().map(|(id, _)| *id)
     }
 
     fn drop_table(&mut self, arena: &mut Arena, id: u64, sequence: Sequence) {
@@ -99,11 +104,16 @@ pub(crate) fn recover(
     options: &TreeOptions,
     now: Timestamp,
 ) -> Result<(Recovered, Journal, Arena)> {
+    let mut session = store.session(SessionOptions { depth: 1, ..SessionOptions::default() })?;
+    let may_write = store.store().options().mode != OpenMode::ReadOnly;
+    if may_write && is_scattered(&store.store().journal_state(options.lane)?) {
+        gather(store, &mut session, options.lane, now)?;
+    }
     let mut recovered = Recovered::default();
     // Writers wait long before it is full: it need not have a cap of its own.
     let mut arena = Arena::new(u64::MAX);
     let (mut last, mut damage): (u64, Option<Error>) = (0, None);
-    let mut places = Vec::new();
+    let mut last_record = None;
     store.store().replay_journal(options.lane, &mut |record| {
         if damage.is_some() {
             return;
@@ -114,8 +124,7 @@ pub(crate) fn recover(
             Ok(batch) => {
                 last = last.max(batch.sequence.0 + u64::from(batch.count) - 1);
                 last = last.max(batch.low.0.saturating_sub(1));
-                let (first, count, record) = (batch.sequence, batch.count, record.sequence);
-                places.push(Placed { first, count, record });
+                last_record = Some(record.sequence);
             }
             Err(found) => damage = Some(corrupt(&found, NAMES)),
         }
@@ -123,7 +132,6 @@ pub(crate) fn recover(
     if let Some(damage) = damage {
         return Err(damage);
     }
-    let mut session = store.session(SessionOptions { depth: 1, ..SessionOptions::default() })?;
     let key = closed_key();
     let mut closed = None;
     let get = entresol_flash::Operation::Get { key: entresol_flash::Key::new(options.space, &key) };
@@ -134,6 +142,78 @@ pub(crate) fn recover(
     })?;
     recovered.is_exact = closed.is_some();
     let mut journal = Journal::after(Sequence(last.max(closed.unwrap_or(0))));
-    journal.take_over(&places);
+    journal.take_over(last_record);
     Ok((recovered, journal, arena))
+}
+
+/// Whether the journal's records should move together: each opening begins a segment, and a few
+/// more openings would leave no other. So they do where they take half of the segments that there
+/// may be and fill them half at most, unless there is no room for copies.
+fn is_scattered(state: &JournalState) -> bool {
+    let segment_bytes = u64::from(state.segment_bytes);
+    let (taken, most) = (u64::from(state.segments), u64::from(state.segments_max));
+    // The end of a segment may be too short for the next record.
+    let copies = (state.bytes * 5 / 4).div_ceil(segment_bytes);
+    taken > 0
+        && 2 * taken >= most
+        && 2 * state.bytes <= taken * segment_bytes
+        && taken + copies <= most
+}
+
+/// Appends all records of the journal once more, and cuts off those that were copied.
+///
+/// A crash may leave both, and then what comes for the second time is left out: changes have
+/// sequences. The store erases no segment before all that was appended earlier is durable, so that
+/// the copies are. They are erased on return: if crashes brought them back again and again, they
+/// would fill the journal.
+fn gather(
+    store: &Tiered,
+    session: &mut entresol_tier::Session,
+    lane: u16,
+    now: Timestamp,
+) -> Result<()> {
+    let (mut first, mut failed) = (None, None);
+    let mut copied = HashSet::new();
+    store.store().replay_journal(lane, &mut |record| {
+        // What cannot be read is copied as it is: the replay says what is wrong with it.
+        let batch = Batch::parse(record.bytes).ok();
+        let is_known = batch.is_some_and(|batch| !copied.insert(batch.sequence));
+        let is_lost = copied.len() == 1 && planted!("journal-gathered-in-part");
+        if failed.is_some() || is_known || is_lost {
+            return;
+        }
+        let (owner, bytes) = (record.owner, record.bytes);
+        let append = JournalAppend { lane, owner, bytes, durability: Some(Durability::Memory) };
+        match append_one(session, now, append) {
+            Ok(copy) => first = first.or(Some(copy)),
+            Err(error) => failed = Some(error),
+        }
+    })?;
+    match (first, failed) {
+        // Merges make room; what was copied is there twice until then.
+        (_, Some(error)) if error.kind() == ErrorKind::Full => Ok(()),
+        (_, Some(error)) => Err(error),
+        (Some(first), None) => {
+            store.store().trim_journal(lane, first)?;
+            store.store().free_journal(lane)
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+fn append_one(
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    append: JournalAppend<'_>,
+) -> Result<JournalSequence> {
+    let mut ended = None;
+    session.submit_journal(0, now, append, &mut |_, outcome| {
+        ended = Some(outcome.map(journaled));
+    });
+    while session.in_flight() > 0 {
+        session.poll(1, now, &mut |_, outcome| {
+            ended = Some(outcome.map(journaled));
+        })?;
+    }
+    ended.expect("an append that ended was visited")
 }

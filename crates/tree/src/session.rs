@@ -21,7 +21,7 @@ use entresol_flash::{Outcome as Stored, Result, Timestamp};
 use entresol_tier::SessionOptions;
 
 use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
-use crate::journal::Journal;
+use crate::journal::{Journal, journaled};
 use crate::merge::Change;
 use crate::recovery::NAMES;
 use crate::rows::{RowBuffer, RowForm};
@@ -511,13 +511,6 @@ fn fill(builder: &mut crate::format::BatchBuilder, writes: &[Write<'_>]) -> u32 
         }
     }
     names
-}
-
-fn journaled(outcome: Stored<'_>) -> JournalSequence {
-    match outcome {
-        Stored::Journaled { sequence } => sequence,
-        other => unreachable!("an append ends as one, not as {other:?}"),
-    }
 }
 
 fn check_key(key: &[u8]) -> Result<()> {

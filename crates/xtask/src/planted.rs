@@ -109,6 +109,11 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "unmerged::parts_without_a_merge_function_outlive_sweeps_and_a_crash",
     },
+    Bug {
+        name: "journal-gathered-in-part",
+        caught_by: TABLES,
+        test: "restarts::openings_with_few_changes_each_do_not_fill_the_journal",
+    },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",

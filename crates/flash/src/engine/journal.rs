@@ -67,6 +67,14 @@ impl Engine {
         self.shards[self.lane(lane)?].lock().trim_journal(below.0)
     }
 
+    /// On return the segments that the lane released are free, and erased for good.
+    pub(crate) fn free_journal(&self, lane: u16) -> Result<()> {
+        let number = self.lane(lane)?;
+        self.sync_shard(number)?;
+        self.free_released(number)?;
+        Ok(self.device.sync()?)
+    }
+
     pub(crate) fn journal_state(&self, lane: u16) -> Result<JournalState> {
         let shard = self.shards[self.lane(lane)?].lock();
         let (shape, journal) = (shard.log.shape(), shard.log.journal());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use entresol_flash::{Durability, JournalAppend, JournalSequence, Result, Timestamp};
 
-use super::{Session, Visit, journaled, waiting};
+use super::{Session, Visit, waiting};
 use crate::format::{BatchOperation, Effect};
-use crate::journal::Journal;
+use crate::journal::{Journal, journaled};
 use crate::recovery::NAMES;
 use crate::sequence::Sequence;
 use crate::shared::{Dropped, Shared};

@@ -6,6 +6,7 @@
 
 mod conditional;
 mod dropping;
+mod restarts;
 mod unfolded;
 mod unmerged;
 mod world;

@@ -225,6 +225,19 @@ impl World {
         }
     }
 
+    /// Writes a small batch; the journal must have room for it.
+    pub(crate) fn write_at_once(&mut self, durability: Durability) -> Result<(), String> {
+        let mut batch = self.batch();
+        batch.truncate(1);
+        self.history.push(batch.clone());
+        let written = self.try_write(&batch, &[], durability);
+        written.map_err(|(kind, why)| format!("{kind:?}: {why}"))?;
+        if durability == Durability::Synced {
+            self.durable = self.history.len();
+        }
+        Ok(())
+    }
+
     /// Drops a table; `Full` is waited out.
     pub(crate) fn drop_table(&mut self, table: usize) -> Result<(), String> {
         self.history.push(vec![Change { table, key: Vec::new(), action: Owned::Drop }]);
@@ -397,6 +410,15 @@ impl World {
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         let Some(Open { tree, .. }) = &self.open else { return Ok(()) };
         tree.settle(NOW).map_err(|error| error.to_string())?;
+        self.durable = self.history.len();
+        Ok(())
+    }
+
+    /// Closes the store without a merge.
+    pub(crate) fn close(&mut self) -> Result<(), String> {
+        let Some(Open { tree, tiered, session, .. }) = self.open.take() else { return Ok(()) };
+        drop((session, tree));
+        tiered.close(NOW).map_err(|error| error.to_string())?;
         self.durable = self.history.len();
         Ok(())
     }
