@@ -7,7 +7,8 @@ use entresol_device::Device;
 
 use crate::engine::Engine;
 pub use crate::engine::{
-    Budget, JournalReplay, JournalState, LogScan, Maintenance, SegmentInfo, Verification,
+    Budget, JournalReplay, JournalState, Listed, Listing, LogScan, Maintenance, SegmentInfo,
+    Verification,
 };
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -164,6 +165,13 @@ impl Store {
         visit: &mut dyn FnMut(SpaceId, Entry<'_>),
     ) -> Result<LogScan> {
         self.engine.scan_log(now, visit)
+    }
+
+    /// Visits the live entries of `space` by what the footers of segments say of them, without a
+    /// read of a record. Entries that are put meanwhile, or moved by reclaim, may be visited twice
+    /// or not at all; so may be those whose segment does not verify.
+    pub fn list(&self, space: SpaceId, visit: &mut dyn FnMut(Listing)) -> Result<()> {
+        self.engine.list(space, visit)
     }
 
     /// Reads every record of every segment and checks it; changes nothing.

@@ -16,7 +16,10 @@ pub use children::{Child, Children, ChildrenBuilder, NodeFrame};
 pub use header::{HEADER_BYTES, Header, PageKind};
 pub use page::{PageBuilder, PageFrame, Rows};
 pub(crate) use root::is_delta;
-pub use root::{PAGE_KEY_BYTES, PageRole, Root, page_key};
+pub use root::{
+    DELTA_PAGES, FIRST_RECORDS, NOTES, PAGE_KEY_BYTES, PAGES, PageRole, Root, page_key,
+    partition_of, record_key,
+};
 pub use rows::{Effect, Row, RowKey};
 
 /// Version of the formats of pages and batches.

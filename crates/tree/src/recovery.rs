@@ -134,7 +134,8 @@ pub(crate) fn recover(
     }
     let key = closed_key();
     let mut closed = None;
-    let get = entresol_flash::Operation::Get { key: entresol_flash::Key::new(options.space, &key) };
+    let get =
+        entresol_flash::Operation::Get { key: crate::format::record_key(options.space, &key) };
     session.run(now, get, &mut |outcome| {
         if let entresol_flash::Outcome::Found(entry) = outcome {
             closed = u64_at(entry.value, 0);

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::corrupt;
-use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key};
+use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key};
 use crate::journal::Journal;
 use crate::merge::{LeafLimits, MergeFunction};
 use crate::options::TreeOptions;
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        Key::new(self.options.space, bytes)
+        record_key(self.options.space, bytes)
     }
 
     pub(crate) fn merge_of(&self, table: &Table) -> Option<SharedMerge> {

@@ -18,6 +18,7 @@ mod keys;
 mod last;
 mod late;
 mod lifespans;
+mod listing;
 mod promises;
 mod quiet;
 mod reads;

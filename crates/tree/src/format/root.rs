@@ -1,4 +1,6 @@
-//! The record that a table is opened with: its name, and page 1.
+//! The record that a table is opened with: its name, and page 1. And where all records are.
+
+use entresol_flash::{Key, SpaceId};
 
 use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, u16_at, u32_at, u64_at};
 
@@ -71,6 +73,26 @@ pub(crate) fn is_delta(key: &[u8]) -> bool {
     key.get(12) == Some(&1)
 }
 
+/// Partitions of the space: what the key's record holds. So the store counts each kind by itself,
+/// and a list of a kind needs no read of the others.
+pub const PAGES: u16 = 0;
+/// Delta pages.
+pub const DELTA_PAGES: u16 = 1;
+/// First records of tables.
+pub const FIRST_RECORDS: u16 = 2;
+/// What is said of a table's numbers, or of all tables.
+pub const NOTES: u16 = 3;
+
+/// The partition of the record with the key `key`.
+pub fn partition_of(key: &[u8]) -> u16 {
+    match (is_delta(key), u32_at(key, 8)) {
+        (true, _) => DELTA_PAGES,
+        (false, Some(0)) => NOTES,
+        (false, Some(1)) => FIRST_RECORDS,
+        (false, _) => PAGES,
+    }
+}
+
 /// The key of the record of page `number` of a table: table (8), number (4), role (1).
 pub fn page_key(table: u64, number: u32, role: PageRole) -> [u8; PAGE_KEY_BYTES] {
     let mut key = [0; PAGE_KEY_BYTES];
@@ -78,4 +100,9 @@ pub fn page_key(table: u64, number: u32, role: PageRole) -> [u8; PAGE_KEY_BYTES]
     key[8..12].copy_from_slice(&number.to_le_bytes());
     key[12] = u8::from(role == PageRole::Delta);
     key
+}
+
+/// The key of a record of tables in the space `space`.
+pub fn record_key(space: SpaceId, bytes: &[u8]) -> Key<'_> {
+    Key { space, partition: partition_of(bytes), bytes }
 }
