@@ -1,4 +1,4 @@
-/* The persistent heap and the flash store for C: what libentresol_ffi exports.
+/* The persistent heap, the flash store and its ordered tables for C: what libentresol_ffi exports.
  *
  * All functions take and give 64-bit integers: numbers, addresses, addresses of texts.
  * A result below 0 is a failure: its negation is the address of a text, which is
@@ -243,7 +243,9 @@ int64_t entresol_pool_release(int64_t pool);
  * stripe), capacity (of a new file), memory, cache, shards, segment, durability (memory, process,
  * flushed, periodic:MS, synced), write-mode (through, behind), reclaim (store, cache), compression
  * (none, lz4, zstd), mode (open, overwrite, reformat, read-only), encryption-key (64 hexadecimal
- * digits), write-budget (bytes a second, for caches only; 0 for none), buffer-directory. */
+ * digits), write-budget (bytes a second, for caches only; 0 for none), buffer-directory, journal
+ * (bytes of the device for the journal that ordered tables need; 0 for none), tables-waiting (most
+ * bytes of their changes that wait in memory). */
 int64_t entresol_store_open(int64_t options, int64_t length);
 
 /* Begins `count` requests; how many were answered at once. The first word of each becomes 1 if it
@@ -290,6 +292,80 @@ int64_t entresol_scan_next(int64_t store, int64_t scan, int64_t token, int64_t l
 
 /* Releases a scan; a page that is being read still comes. */
 int64_t entresol_scan_close(int64_t scan);
+
+/* Ordered tables
+ *
+ * A store that was opened with a journal has them. Each call below works in the caller's thread,
+ * waits for the device, and may be made by many threads at once, on one table too: 32 work at a
+ * time, others wait for their turn, and writers that wait for a sync share it. Calls that come after
+ * the store was closed fail with kind 5; closing waits for those under way.
+ *
+ * A key has 1 byte to 2 KiB. Keys are ordered as bytes without a sign. What no merge has folded is
+ * given as it is, a base and the parts that were added to it since:
+ *
+ *   row    { base's length, or all ones for none; number of parts; base; { length; part } ... }
+ *   record { bytes of the record; key's length; key; row }
+ *
+ * All lengths and numbers have 32 bits, little-endian. Nothing stands between the pieces,
+ * so that none is aligned: copy them.
+ *
+ * A batch is records of changes and conditions, in the order of their effect:
+ *
+ *   { table's address in 64 bits; kind; key's length; value's length; 0; key; value }
+ *
+ * with kind 1 put, 2 remove, 3 add a part; 4 the row is absent, 5 it is present, 6 it has this
+ * value. It has up to half of a segment. Either all of it is durable or nothing; readers see its
+ * rows one by one. Conditions speak of the rows before the batch.
+ */
+
+/* The table that a name of 1 byte to 2 KiB names; its address. It comes into being with its first
+ * row. A table may be opened several times. */
+int64_t entresol_table_open(int64_t store, int64_t name, int64_t length);
+
+/* Releases the address of a table. */
+int64_t entresol_table_close(int64_t table);
+
+/* Bytes of the row of a key, 0 if there is none. The row is at `out`, unless it has more than
+ * `capacity` bytes: call again with room for it. */
+int64_t entresol_table_get(int64_t table, int64_t key, int64_t length, int64_t out,
+        int64_t capacity);
+
+/* A page of records; how many. The words: { address of the lowest key; its length; address of the
+ * key at which the range ends, not included; its length; flags: 1 there is such a key, 2 from the
+ * highest row down; most rows; address of the page; its bytes; becomes bytes of the records in it;
+ * becomes 1 if more rows may follow }. The next page begins behind the last row: at its key and a
+ * zero byte, or, downwards, with its key as the end. If the first row does not fit, there are none,
+ * and the ninth word becomes the bytes that it needs. */
+int64_t entresol_table_scan(int64_t table, int64_t words);
+
+/* Removes all rows of a table: at once for those who read later, durable on return. */
+int64_t entresol_table_drop(int64_t table);
+
+/* Says that function `function`, a number of the caller's, folds the rows of a table when they are
+ * merged: those that have parts; with flag 1 all rows of a leaf that is written anew. For as long
+ * as the store is open. Until there is one, parts wait in memory and in the journal. */
+int64_t entresol_table_merge(int64_t table, int64_t function, int64_t flags);
+
+/* Writes a batch, also with sync if its level says so; the number of its last change, which is
+ * above 0. 0: nothing was written, since a condition does not hold. The words: { address of the
+ * batch; its bytes; durability: 0 the store's own, 1 memory, 2 process, 3 flushed, 4 periodic,
+ * 5 synced; milliseconds of periodic; becomes the number, from 0 on, of the condition }. Where too
+ * much waits for merges the call does some of them first, for up to ten seconds; then it fails with
+ * kind 10, and says what stands in the way. */
+int64_t entresol_tables_write(int64_t store, int64_t words);
+
+/* Brings the answers to a question of merges and waits for the next one; how many rows that is
+ * about, 0 once the store is closed. For one thread, which must not use tables meanwhile. The words:
+ * { ticket of the question that is answered, 0 at first, becomes the next one's; 1 answers follow,
+ * 2 a sentence that says why there are none; their address; their bytes; becomes the address of the
+ * question's records, which stay until the next call; becomes their bytes; becomes the function's
+ * number; becomes 0 }. An answer, one a row in their order, is { 0 the base stays, 1 the row has
+ * this value, 2 it is gone; length; value }. After a sentence, or none within 30 s, the leaf's
+ * changes stay where they are, and the next sweep of merges asks again. */
+int64_t entresol_tables_fold(int64_t store, int64_t words);
+
+/* Text: why the last sweep of merges let changes of a table wait; 0 if it let none wait. */
+int64_t entresol_tables_held_back(int64_t store);
 
 #ifdef __cplusplus
 }

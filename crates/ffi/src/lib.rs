@@ -1,6 +1,6 @@
-//! The persistent heap for C and Java: functions that take and give longs only (numbers, addresses,
-//! addresses of texts), each under a C name and under the one that Java's native interface looks
-//! for. `include/entresol.h` is their reference.
+//! The persistent heap, the flash store and its ordered tables for C and Java: functions that take
+//! and give longs only (numbers, addresses, addresses of texts), each under a C name and under the
+//! one that Java's native interface looks for. `include/entresol.h` is their reference.
 //!
 //! Invariants:
 //! 1. A result below 0 is a failure: its negation is the address of a text (`text.rs`). No panic
@@ -20,6 +20,7 @@ mod dirty;
 pub mod heap;
 pub mod pool;
 pub mod store;
+pub mod tables;
 pub mod text;
 pub mod transaction;
 pub mod tree;

@@ -16,13 +16,23 @@ use std::sync::Arc;
 
 use entresol_host::{BUFFER_DIRECTORY, Figures, Given, HostedStore, Scan, sweep_buffers};
 
+use crate::tables::Folds;
 use crate::text;
 use crate::text::Failure;
-use record::Records;
+pub(crate) use record::Records;
+pub(crate) use request::durability;
 use request::{CallerRequest, Row};
 
+/// A store whose outcomes are records.
+pub(crate) type Hosted = HostedStore<Records>;
+
 /// A store as a caller's address leads to it.
-type Hosted = HostedStore<Records>;
+#[derive(Debug)]
+pub(crate) struct OpenStore {
+    pub(crate) host: Arc<Hosted>,
+    /// Where merges of ordered tables meet the caller's functions.
+    pub(crate) folds: Arc<Folds>,
+}
 
 /// Words of one request.
 const REQUEST_WORDS: usize = request::WORDS;
@@ -38,7 +48,7 @@ export! {
         let options = unsafe { text::bytes(options, length) };
         let opened = Hosted::open(&options::parse(options)?);
         let host = opened.map_err(|failure| options::refused(&failure))?;
-        Ok(Box::into_raw(Box::new(host)) as i64)
+        Ok(Box::into_raw(Box::new(OpenStore { host, folds: Arc::default() })) as i64)
     }
 }
 
@@ -171,8 +181,11 @@ export! {
     /// next open is fast. The address is still to be released.
     entresol_store_close, Java_io_entresol_heap_engine_Jni_storeClose(store) {
         // SAFETY: the caller's promise.
-        unsafe { host_at(store) }.close()?;
-        Ok(0)
+        let store = unsafe { store_at(store) };
+        // What waits may need the caller's functions before it is merged.
+        let closed = store.host.close();
+        store.folds.close();
+        Ok(closed.map(|()| 0)?)
     }
 }
 
@@ -180,8 +193,10 @@ export! {
     /// Releases the address of a store, which is closed before if nobody did.
     entresol_store_release, Java_io_entresol_heap_engine_Jni_storeRelease(store) {
         // SAFETY: given out by `entresol_store_open`, and used for the last time.
-        let host = unsafe { Box::from_raw(store as *mut Arc<Hosted>) };
-        host.close()?;
+        let store = unsafe { Box::from_raw(store as *mut OpenStore) };
+        // Nobody is left who could fold.
+        store.folds.close();
+        store.host.close()?;
         Ok(0)
     }
 }
@@ -199,9 +214,16 @@ export! {
 
 /// # Safety
 /// `address` is that of a store that was not released.
+pub(crate) unsafe fn store_at<'a>(address: i64) -> &'a OpenStore {
+    // SAFETY: the caller's promise.
+    unsafe { &*(address as *const OpenStore) }
+}
+
+/// # Safety
+/// As of `store_at`.
 unsafe fn host_at<'a>(address: i64) -> &'a Arc<Hosted> {
     // SAFETY: the caller's promise.
-    unsafe { &*(address as *const Arc<Hosted>) }
+    &unsafe { store_at(address) }.host
 }
 
 /// Figures as a JSON object.

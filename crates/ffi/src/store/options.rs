@@ -62,6 +62,8 @@ fn set(options: &mut HostedOptions, name: &str, value: &str) -> Result<(), Failu
         }
         "memory" => options.tiered.memory_bytes = number(name, value)?,
         "cache" => options.tiered.cache_bytes = Some(number(name, value)?),
+        "journal" => store.journal_bytes = number(name, value)?,
+        "tables-waiting" => options.tree.waiting_bytes_max = number(name, value)?,
         "shards" => store.shards = number(name, value)?,
         "segment" => store.segment_bytes = number(name, value)?,
         "durability" => store.durability = durability(name, value)?,
@@ -171,6 +173,8 @@ mod tests {
             "reclaim=cache",
             "compression=zstd",
             "shards=3",
+            "journal=4194304",
+            "tables-waiting=77",
             "mode=reformat",
         ]
         .join("\n");
@@ -178,7 +182,9 @@ mod tests {
         assert_eq!(options.devices, "/tmp/a,/tmp/b");
         assert_eq!(options.capacity_bytes, Some(1 << 20));
         assert_eq!(options.tiered.memory_bytes, 99);
+        assert_eq!(options.tree.waiting_bytes_max, 77);
         let store = options.tiered.store;
+        assert_eq!(store.journal_bytes, 4 << 20);
         assert_eq!((store.shards, store.mode), (3, OpenMode::Reformat));
         assert_eq!((store.reclaim, store.compression), (Reclaim::Evict, Compression::Zstd));
         assert_eq!(store.durability, Durability::Periodic(7.try_into().unwrap()));

@@ -146,7 +146,7 @@ impl<'a> Record<'a> {
 
 /// Records one behind the other.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(crate) struct Records {
     words: Vec<u64>,
     count: usize,
 }

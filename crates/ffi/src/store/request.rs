@@ -116,7 +116,7 @@ pub(super) fn place(word: u64) -> (SpaceId, u16) {
 }
 
 /// A level by its number; 0 is the store's own.
-fn durability(level: u64, argument: u64) -> Option<Durability> {
+pub(crate) fn durability(level: u64, argument: u64) -> Option<Durability> {
     match level {
         1 => Some(Durability::Memory),
         2 => Some(Durability::Process),

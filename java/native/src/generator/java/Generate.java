@@ -40,6 +40,13 @@ public final class Generate {
                      * native memory, which {@code entresol.h} draws.
                      */
                     """),
+            new Facade("NativeTables", "table", "", """
+                    /**
+                     * The native library's ordered tables; as {@link Native}. Pages, batches and \
+                    questions of merges
+                     * are bytes in native memory, which {@code entresol.h} draws.
+                     */
+                    """),
             new Facade("NativeBlocks", "blocks", "blocks", """
                     /** The native library's lists of blocks; as {@link Native}. */
                     """),

@@ -6,8 +6,8 @@ package io.entresol.heap.engine;
  * a text, which {@link Failure#of} reads and releases.
  *
  * <p>These declarations are the list of all functions. From them the build writes {@link Native},
- * {@link NativeStore} and {@link NativeBlocks}, which call a function by JNI, or from Java 22 on by
- * the Foreign Function and Memory API.
+ * {@link NativeStore}, {@link NativeTables} and {@link NativeBlocks}, which call a function by JNI,
+ * or from Java 22 on by the Foreign Function and Memory API.
  */
 final class Jni {
     static {
@@ -242,6 +242,33 @@ final class Jni {
 
     /** Releases a scan. */
     static native long scanClose(long scan);
+
+    /** The ordered table of a name; its address. */
+    static native long tableOpen(long store, long name, long length);
+
+    /** Releases the address of a table. */
+    static native long tableClose(long table);
+
+    /** Bytes of the row of a key, 0 if there is none; at {@code out} if they fit. */
+    static native long tableGet(long table, long key, long length, long out, long capacity);
+
+    /** A page of rows, as ten words say; how many. */
+    static native long tableScan(long table, long words);
+
+    /** Removes all rows of a table. */
+    static native long tableDrop(long table);
+
+    /** Says which function folds the rows of a table. Flag 1: rows without parts, too. */
+    static native long tableMerge(long table, long function, long flags);
+
+    /** Writes a batch, as five words say; the number of its last change, 0 if it was refused. */
+    static native long tablesWrite(long store, long words);
+
+    /** Answers a question of merges and waits for the next; how many rows, 0 once closed. */
+    static native long tablesFold(long store, long words);
+
+    /** Text: why the last sweep of merges let changes wait; 0 if it let none. */
+    static native long tablesHeldBack(long store);
 
     /** A direct buffer over {@code bytes} bytes from {@code address}. */
     static native java.nio.ByteBuffer buffer(long address, long bytes);

@@ -1,0 +1,510 @@
+//! Ordered tables through the functions that C and Java call.
+#![expect(clippy::unwrap_used, reason = "a test stops where something fails")]
+#![expect(unsafe_code, reason = "what callers in other languages do")]
+
+#[expect(dead_code, reason = "what callers of stores need")]
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use entresol_ffi::tables::*;
+use support::{Folder, MIB, Store, text_at};
+
+const PUT: u32 = 1;
+const REMOVE: u32 = 2;
+const ADD: u32 = 3;
+const ABSENT: u32 = 4;
+const PRESENT: u32 = 5;
+const VALUE: u32 = 6;
+const HAS_HIGH: u64 = 1;
+const DESCENDING: u64 = 2;
+const SYNCED: u64 = 5;
+const MEMORY: u64 = 1;
+
+/// A row as a caller reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    key: Vec<u8>,
+    base: Option<Vec<u8>>,
+    parts: Vec<Vec<u8>>,
+}
+
+/// Bytes that are taken from the front.
+struct Cut<'a>(&'a [u8]);
+
+impl<'a> Cut<'a> {
+    fn bytes(&mut self, count: usize) -> &'a [u8] {
+        let (cut, rest) = self.0.split_at(count);
+        self.0 = rest;
+        cut
+    }
+
+    fn word(&mut self) -> u32 {
+        u32::from_le_bytes(self.bytes(4).try_into().unwrap())
+    }
+
+    fn row(&mut self, key: &[u8]) -> Row {
+        let (base, count) = (self.word(), self.word());
+        let base = (base != u32::MAX).then(|| self.bytes(base as usize).to_vec());
+        let mut part = || {
+            let length = self.word();
+            self.bytes(length as usize).to_vec()
+        };
+        let parts = (0..count).map(|_| part()).collect();
+        Row { key: key.to_vec(), base, parts }
+    }
+
+    fn record(&mut self) -> Row {
+        let (before, bytes) = (self.0.len(), self.word());
+        let key = self.word();
+        let key = self.bytes(key as usize);
+        let row = self.row(key);
+        assert_eq!(before - self.0.len(), bytes as usize);
+        row
+    }
+
+    fn records(mut self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        while !self.0.is_empty() {
+            rows.push(self.record());
+        }
+        rows
+    }
+}
+
+fn plain(key: &[u8], value: &[u8]) -> Row {
+    Row { key: key.to_vec(), base: Some(value.to_vec()), parts: Vec::new() }
+}
+
+fn checked(result: i64) -> Result<i64, String> {
+    if result < 0 { Err(text_at(-result)) } else { Ok(result) }
+}
+
+struct Table(i64);
+
+impl Table {
+    fn open(store: &Store, name: &[u8]) -> Result<Table, String> {
+        // SAFETY: the store is not released; the name outlives the call.
+        let opened =
+            unsafe { entresol_table_open(store.address, name.as_ptr() as i64, name.len() as i64) };
+        checked(opened).map(Table)
+    }
+
+    fn get_with(&self, key: &[u8], room: usize) -> Result<(i64, Vec<u8>), String> {
+        let mut out = vec![0_u8; room];
+        let (key, length) = (key.as_ptr() as i64, key.len() as i64);
+        // SAFETY: key and room outlive the call.
+        let bytes = unsafe {
+            entresol_table_get(self.0, key, length, out.as_mut_ptr() as i64, room as i64)
+        };
+        checked(bytes).map(|bytes| (bytes, out))
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Row>, String> {
+        let (mut bytes, mut out) = self.get_with(key, 1 << 10)?;
+        if bytes as usize > out.len() {
+            (bytes, out) = self.get_with(key, bytes as usize)?;
+        }
+        Ok((bytes > 0).then(|| Cut(&out[..bytes as usize]).row(key)))
+    }
+
+    /// One page: its rows, whether more may follow, or how many bytes the first row needs.
+    fn page(
+        &self,
+        (low, high): (&[u8], Option<&[u8]>),
+        flags: u64,
+        (limit, room): (u64, usize),
+    ) -> Result<(Vec<Row>, bool, u64), String> {
+        let mut out = vec![0_u8; room];
+        let flags = flags | if high.is_some() { HAS_HIGH } else { 0 };
+        let high = high.unwrap_or_default();
+        let mut words = [
+            low.as_ptr() as u64,
+            low.len() as u64,
+            high.as_ptr() as u64,
+            high.len() as u64,
+            flags,
+            limit,
+            out.as_mut_ptr() as u64,
+            room as u64,
+            0,
+            0,
+        ];
+        // SAFETY: the words and what they name outlive the call.
+        let count = unsafe { entresol_table_scan(self.0, words.as_mut_ptr() as i64) };
+        let count = checked(count)? as usize;
+        if count == 0 {
+            return Ok((Vec::new(), words[9] == 1, words[8]));
+        }
+        let rows = Cut(&out[..words[8] as usize]).records();
+        assert_eq!(rows.len(), count);
+        Ok((rows, words[9] == 1, 0))
+    }
+
+    /// All rows, in pages.
+    fn scan(&self, flags: u64, room: usize) -> Vec<Row> {
+        let (mut low, mut high, mut rows) = (Vec::new(), None::<Vec<u8>>, Vec::<Row>::new());
+        loop {
+            let bounds = (&low[..], high.as_deref());
+            let (page, goes_on, _) = self.page(bounds, flags, (u64::MAX, room)).unwrap();
+            rows.extend(page);
+            if !goes_on {
+                return rows;
+            }
+            let last = rows.last().unwrap().key.clone();
+            if flags & DESCENDING > 0 {
+                high = Some(last)
+            } else {
+                low = [&last[..], &[0]].concat()
+            }
+        }
+    }
+
+    fn drop_rows(&self) {
+        // SAFETY: the table is open.
+        checked(unsafe { entresol_table_drop(self.0) }).unwrap();
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: used for the last time.
+        unsafe { entresol_table_close(self.0) };
+    }
+}
+
+#[derive(Default)]
+struct Batch(Vec<u8>);
+
+impl Batch {
+    fn with(mut self, table: &Table, kind: u32, key: &[u8], value: &[u8]) -> Batch {
+        self.0.extend(table.0.to_le_bytes());
+        for word in [kind, key.len() as u32, value.len() as u32, 0] {
+            self.0.extend(word.to_le_bytes());
+        }
+        self.0.extend(key);
+        self.0.extend(value);
+        self
+    }
+
+    /// The number of the last change, or that of a condition.
+    fn write(&self, store: &Store, level: u64) -> Result<Result<i64, u64>, String> {
+        let mut words = [self.0.as_ptr() as u64, self.0.len() as u64, level, 0, u64::MAX];
+        // SAFETY: the words and the batch outlive the call.
+        let written = unsafe { entresol_tables_write(store.address, words.as_mut_ptr() as i64) };
+        Ok(match checked(written)? {
+            0 => Err(words[4]),
+            sequence => Ok(sequence),
+        })
+    }
+
+    fn must(&self, store: &Store, level: u64) {
+        assert!(self.write(store, level).unwrap().unwrap() > 0);
+    }
+}
+
+fn open(folder: &Folder, more: &str) -> Store {
+    let options = format!("capacity={}\njournal={}\n{more}", 96 * MIB, 16 * MIB);
+    Store::open(&folder.file(), &options).unwrap()
+}
+
+fn held_back(store: &Store) -> String {
+    // SAFETY: the store is open.
+    match checked(unsafe { entresol_tables_held_back(store.address) }).unwrap() {
+        0 => String::new(),
+        text => text_at(text),
+    }
+}
+
+#[test]
+fn rows_are_found_by_key_and_in_order_both_ways_also_after_an_opening() {
+    let folder = Folder::new("tables");
+    let key = |number: u32| format!("row {number:06}").into_bytes();
+    let value = |number: u32| vec![number as u8; number as usize % 300];
+    let (count, mut expected) = (5000_u32, Vec::new());
+    let mut store = open(&folder, "tables-waiting=100000");
+    for life in 0..2 {
+        let table = Table::open(&store, b"rows").unwrap();
+        if life == 0 {
+            for first in (0..count).step_by(50) {
+                let numbers = (first..first + 50).map(|number| number * 37 % count);
+                let batch = numbers.fold(Batch::default(), |batch, number| {
+                    batch.with(&table, PUT, &key(number), &value(number))
+                });
+                batch.must(&store, MEMORY);
+            }
+            Batch::default().with(&table, REMOVE, &key(17), b"").must(&store, SYNCED);
+            let numbers = (0..count).filter(|number| *number != 17);
+            expected = numbers.map(|number| plain(&key(number), &value(number))).collect();
+        }
+        for row in expected.iter().step_by(97) {
+            assert_eq!(table.get(&row.key).unwrap().as_ref(), Some(row));
+        }
+        assert_eq!(table.get(&key(17)).unwrap(), None);
+        for room in [1000, 64 << 10, 4 << 20] {
+            assert!(table.scan(0, room) == expected, "upwards in {room} bytes");
+            let mut down = table.scan(DESCENDING, room);
+            down.reverse();
+            assert!(down == expected, "downwards in {room} bytes");
+        }
+        let bounds = (&key(100)[..], Some(&key(200)[..]));
+        let (rows, goes_on, _) = table.page(bounds, 0, (u64::MAX, 1 << 20)).unwrap();
+        assert_eq!((rows.as_slice(), goes_on), (&expected[99..199], false));
+        let (rows, goes_on, _) = table.page(bounds, DESCENDING, (3, 1 << 20)).unwrap();
+        assert!(goes_on && rows[0] == expected[198] && rows.len() == 3);
+        // No room: nothing is written, and what is needed is said.
+        let (bytes, out) = table.get_with(&key(299), 40).unwrap();
+        assert_eq!((bytes, out), (8 + 299, vec![0; 40]));
+        let bounds = (&key(299)[..], None);
+        assert_eq!(table.page(bounds, 0, (9, 20)).unwrap(), (vec![], true, 8 + 10 + 8 + 299));
+        drop(table);
+        store.close();
+        drop(store);
+        store = open(&folder, "");
+    }
+    let table = Table::open(&store, b"rows").unwrap();
+    table.drop_rows();
+    assert_eq!((table.get(&key(1)).unwrap(), table.scan(0, 1000)), (None, vec![]));
+    Batch::default().with(&table, PUT, b"new", b"row").must(&store, 0);
+    assert_eq!(table.scan(0, 1000), [plain(b"new", b"row")]);
+}
+
+#[test]
+fn batches_are_written_over_tables_if_all_conditions_hold() {
+    let folder = Folder::new("tables-conditions");
+    let store = open(&folder, "");
+    let (left, right) = (Table::open(&store, b"left").unwrap(), Table::open(&store, b"right"));
+    let right = right.unwrap();
+    let both = |first: u32, expected: &[u8], value: &[u8]| {
+        Batch::default()
+            .with(&left, first, b"k", expected)
+            .with(&right, ABSENT, b"nobody", b"")
+            .with(&left, PUT, b"k", value)
+            .with(&right, PUT, b"k", value)
+    };
+    assert_eq!(both(PRESENT, b"", b"1").write(&store, 0).unwrap(), Err(0));
+    assert_eq!((left.get(b"k").unwrap(), right.get(b"k").unwrap()), (None, None));
+    assert!(both(ABSENT, b"", b"1").write(&store, 0).unwrap().is_ok());
+    assert!(both(VALUE, b"1", b"2").write(&store, 0).unwrap().is_ok());
+    assert_eq!(both(VALUE, b"1", b"3").write(&store, 0).unwrap(), Err(0));
+    Batch::default().with(&right, PUT, b"nobody", b"").must(&store, 0);
+    assert_eq!(both(PRESENT, b"", b"3").write(&store, 0).unwrap(), Err(1));
+    for table in [&left, &right] {
+        assert_eq!(table.get(b"k").unwrap(), Some(plain(b"k", b"2")));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_a_sentence() {
+    let folder = Folder::new("tables-misuse");
+    let store = open(&folder, "");
+    let table = Table::open(&store, b"t").unwrap();
+    let other_folder = Folder::new("tables-misuse-other");
+    let other = open(&other_folder, "");
+    let refused = |batch: &Batch| batch.write(&store, 0).unwrap_err();
+    assert!(refused(&Batch::default()).contains("without a change"));
+    let good = Batch::default().with(&table, PUT, b"key", b"value");
+    for cut in 1..good.0.len() {
+        assert!(refused(&Batch(good.0[..cut].to_vec())).contains("byte 0 of a batch"), "{cut}");
+    }
+    for kind in [0, 7, u32::MAX] {
+        let wrong = Batch::default().with(&table, PUT, b"k", b"v").with(&table, kind, b"k", b"v");
+        assert!(refused(&wrong).contains("byte 26 of a batch: expected kind 1 to 6"));
+    }
+    let removal = Batch::default().with(&table, REMOVE, b"key", b"value");
+    assert!(refused(&removal).contains("found kind 2 with 5 bytes"));
+    assert!(refused(&Batch::default().with(&table, PUT, b"", b"v")).contains("1 to "));
+    let long = vec![7; 70_000];
+    assert!(refused(&Batch::default().with(&table, PUT, &long, b"v")).contains("70000 bytes"));
+    let foreign = good.write(&other, 0).unwrap_err();
+    assert!(foreign.contains("a table of another one"), "{foreign}");
+    let nowhere = Batch(std::iter::repeat_n(0, 24).collect());
+    assert!(refused(&nowhere).contains("expected the address of a table, found 0"));
+    assert!(table.get(b"").unwrap_err().contains("0 bytes"));
+    assert!(Table::open(&store, b"").err().unwrap().contains("name has 0 bytes"));
+    assert!(Table::open(&store, &long).err().unwrap().contains("70000"));
+    assert_eq!(table.scan(0, 100), []);
+    let plain = Folder::new("tables-without-journal");
+    let plain = Store::open(&plain.file(), &format!("capacity={}", 64 * MIB)).unwrap();
+    let said = Table::open(&plain, b"t").err().unwrap();
+    assert!(said.contains("no journal"), "{said}");
+    store.close();
+    for said in [
+        table.get(b"k").unwrap_err(),
+        good.write(&store, 0).unwrap_err(),
+        table.page((b"", None), 0, (1, 100)).unwrap_err(),
+        Table::open(&store, b"t").err().unwrap(),
+    ] {
+        assert!(said.contains("closed"), "{said}");
+    }
+}
+
+/// What one thread of a caller's does for merges, as its `fold` says, until the store is closed.
+fn listen(store: i64, mut fold: impl FnMut(u64, Vec<Row>) -> Result<Vec<u8>, String>) -> usize {
+    let (mut words, mut questions) = ([0_u64; 8], 0);
+    loop {
+        // SAFETY: the words and the answers outlive the call.
+        let rows = unsafe { entresol_tables_fold(store, words.as_mut_ptr() as i64) };
+        let rows = checked(rows).unwrap() as usize;
+        if rows == 0 {
+            return questions;
+        }
+        questions += 1;
+        // SAFETY: the question's bytes stay until the next call.
+        let bytes = unsafe { std::slice::from_raw_parts(words[4] as *const u8, words[5] as usize) };
+        let asked = Cut(bytes).records();
+        assert_eq!(asked.len(), rows);
+        let (kind, answer) = match fold(words[6], asked) {
+            Ok(answers) => (1, answers),
+            Err(why) => (2, why.into_bytes()),
+        };
+        (words[1], words[3]) = (kind, answer.len() as u64);
+        words[2] = Box::leak(answer.into_boxed_slice()).as_ptr() as u64;
+    }
+}
+
+/// Closes a store.
+struct Closing<'s>(&'s Store);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn answer(kind: u32, value: &[u8]) -> Vec<u8> {
+    let mut bytes = kind.to_le_bytes().to_vec();
+    bytes.extend((value.len() as u32).to_le_bytes());
+    bytes.extend(value);
+    bytes
+}
+
+#[test]
+fn merges_ask_the_callers_function_and_wait_where_it_fails() {
+    let folder = Folder::new("tables-folds");
+    let store = open(&folder, "tables-waiting=60000");
+    let table = Table::open(&store, b"sums").unwrap();
+    let (refusals, answers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let listening = std::thread::scope(|scope| {
+        let (refusals, answers, address) = (&refusals, &answers, store.address);
+        // Where something fails the listener is not waited for in vain.
+        let closing = Closing(&store);
+        let listener = scope.spawn(move || {
+            listen(address, |function, rows| {
+                assert_eq!(function, 9);
+                if refusals.fetch_add(1, Ordering::Relaxed) < 2 {
+                    return Err("it is not in the mood".to_owned());
+                }
+                Ok(rows
+                    .into_iter()
+                    .flat_map(|row| {
+                        answers.fetch_add(1, Ordering::Relaxed);
+                        let sum: usize = row.parts.iter().map(Vec::len).sum();
+                        let base = row.base.map_or(0, |base| base.len());
+                        match (row.parts.len(), base + sum) {
+                            (0, _) => answer(0, b""),
+                            (_, sum) if sum > 400 => answer(2, b""),
+                            (_, sum) => answer(1, &vec![b'+'; sum]),
+                        }
+                    })
+                    .collect())
+            })
+        });
+        // SAFETY: the table is open.
+        checked(unsafe { entresol_table_merge(table.0, 9, 1) }).unwrap();
+        let mut model = BTreeMap::<Vec<u8>, usize>::new();
+        let mut told = String::new();
+        for turn in 0..40_000_usize {
+            let key = format!("{:03}", turn * 7 % 900).into_bytes();
+            let sum = model.entry(key.clone()).or_default();
+            *sum += turn % 9;
+            Batch::default().with(&table, ADD, &key, &vec![b'.'; turn % 9]).must(&store, MEMORY);
+            if told.is_empty() && turn % 100 == 0 {
+                told = held_back(&store);
+            }
+            if *sum > 400 {
+                // As the function does, and before it may.
+                Batch::default().with(&table, REMOVE, &key, b"").must(&store, MEMORY);
+                model.remove(&key);
+            }
+        }
+        assert!(told.contains("it is not in the mood"), "{told}");
+        assert!(told.contains("`sums`"), "{told}");
+        for row in table.scan(0, 5000) {
+            let sum = row.base.map_or(0, |base| base.len()) + row.parts.concat().len();
+            assert_eq!(model.remove(&row.key), Some(sum), "{:?}", row.key);
+        }
+        assert_eq!(model, BTreeMap::new());
+        drop(closing);
+        listener.join().unwrap()
+    });
+    assert!(listening > 10 && answers.load(Ordering::Relaxed) > 1000, "{listening} questions");
+}
+
+#[test]
+fn without_a_listener_parts_wait_and_writers_are_told_why_they_cannot_go_on() {
+    let folder = Folder::new("tables-nobody");
+    let store = open(&folder, "tables-waiting=20000");
+    let table = Table::open(&store, b"parts").unwrap();
+    // SAFETY: the table is open.
+    checked(unsafe { entresol_table_merge(table.0, 1, 0) }).unwrap();
+    let batch = Batch::default().with(&table, ADD, b"key", &[1; 500]);
+    let (mut written, mut said) = (0, None);
+    while said.is_none() && written < 1000 {
+        said = batch.write(&store, MEMORY).err();
+        written += usize::from(said.is_none());
+    }
+    let said = said.unwrap();
+    assert!(said.contains("no thread listens"), "{said}");
+    let row = table.get(b"key").unwrap().unwrap();
+    assert_eq!((row.base, row.parts.len()), (None, written));
+    store.close();
+    drop(table);
+    drop(store);
+    let store = open(&folder, "");
+    let table = Table::open(&store, b"parts").unwrap();
+    assert_eq!(table.get(b"key").unwrap().unwrap().parts.len(), written);
+}
+
+#[test]
+fn threads_share_tables_until_the_store_is_closed_beneath_them() {
+    let folder = Folder::new("tables-threads");
+    let store = open(&folder, "tables-waiting=200000\ndurability=synced");
+    let table = Table::open(&store, b"t").unwrap();
+    let acknowledged: Vec<AtomicUsize> = (0..40).map(|_| AtomicUsize::new(0)).collect();
+    std::thread::scope(|scope| {
+        for (thread, acknowledged) in acknowledged.iter().enumerate() {
+            let (store, table) = (&store, &table);
+            scope.spawn(move || {
+                for number in 0.. {
+                    let key = format!("{thread:02} {number:06}").into_bytes();
+                    match Batch::default().with(table, PUT, &key, &key).write(store, 0) {
+                        Ok(written) => assert!(written.unwrap() > 0),
+                        Err(said) => return assert!(said.contains("closed"), "{said}"),
+                    }
+                    acknowledged.store(number + 1, Ordering::Relaxed);
+                    match table.get(&key) {
+                        Ok(row) => assert_eq!(row, Some(plain(&key, &key))),
+                        Err(said) => return assert!(said.contains("closed"), "{said}"),
+                    }
+                }
+            });
+        }
+        while acknowledged.iter().any(|count| count.load(Ordering::Relaxed) < 20) {
+            std::thread::yield_now();
+        }
+        store.close();
+    });
+    drop((table, store));
+    let store = open(&folder, "");
+    let table = Table::open(&store, b"t").unwrap();
+    for (thread, acknowledged) in acknowledged.iter().enumerate() {
+        let low = format!("{thread:02} ").into_bytes();
+        let high = format!("{thread:02}!").into_bytes();
+        let bounds = (&low[..], Some(&high[..]));
+        let (rows, _, _) = table.page(bounds, 0, (u64::MAX, 4 << 20)).unwrap();
+        let least = acknowledged.load(Ordering::Relaxed);
+        assert!((least..=least + 1).contains(&rows.len()), "{} of {least}", rows.len());
+    }
+}
