@@ -17,7 +17,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use entresol_flash::{Durability, Error, ErrorKind, JournalSequence, Operation};
-use entresol_flash::{Outcome as Stored, Result, Timestamp};
+use entresol_flash::{Result, Timestamp};
 use entresol_tier::SessionOptions;
 
 use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
