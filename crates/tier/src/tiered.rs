@@ -398,6 +398,11 @@ impl Tiered {
         Ok(())
     }
 
+    /// Bytes of the cap that users above may reserve.
+    pub fn reservable_bytes(&self) -> u64 {
+        self.reservable_bytes
+    }
+
     /// Bytes of the cap that users above have reserved.
     pub fn reserved_bytes(&self) -> u64 {
         self.reserved_bytes.load(Ordering::Relaxed)

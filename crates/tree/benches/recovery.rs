@@ -13,9 +13,7 @@ use std::{env, fs};
 use entresol_device::{FileDevice, FileOptions, Preparation};
 use entresol_flash::{Budget, Durability, StoreOptions, Timestamp};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
-use entresol_tree::{
-    Action, Outcome, RowAt, Session, Table, Tree, TreeOptions, Write, WriteBatch,
-};
+use entresol_tree::{Action, Outcome, RowAt, Session, Table, Tree, TreeOptions, Write, WriteBatch};
 use entresol_workload::mix64;
 
 const NOW: Timestamp = Timestamp(1_000);

@@ -12,6 +12,7 @@ mod filter;
 pub mod format;
 mod journal;
 mod maintain;
+mod memory;
 mod merge;
 mod node;
 mod options;

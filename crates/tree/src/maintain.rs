@@ -22,6 +22,7 @@
 //! 4. The journal lets go of nothing after a sweep that failed, or that held a leaf back.
 
 mod clearing;
+mod leaving;
 mod merging;
 
 use std::collections::BTreeMap;
@@ -33,12 +34,14 @@ use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
 use crate::format::{PageRole, Root, page_key};
+use crate::memory::are_merges_due;
 use crate::recovery::closed_key;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
 use clearing::{Clearing, low_limit};
+use leaving::Leaving;
 use merging::{Made, Merged, Site, Work};
 
 /// Leaves of a round.
@@ -65,6 +68,7 @@ pub(crate) struct Maintainer {
     sweep: Sequence,
     stage: Stage,
     clearing: Clearing,
+    leaving: Leaving,
     /// Why a leaf of this sweep kept its changes.
     held_back: Option<Error>,
     /// The record that says that tables were closed is still there.
@@ -110,6 +114,7 @@ impl Maintainer {
             sweep: Sequence(0),
             stage: Stage::Idle,
             clearing: Clearing::default(),
+            leaving: Leaving::default(),
             held_back: None,
             has_closed_record,
         })
@@ -132,6 +137,7 @@ impl Maintainer {
         if matches!(self.stage, Stage::Idle) {
             did_work |= self.clearing.step(shared, &mut self.session, now)?;
         }
+        self.leaving.step(shared, &mut self.session, now)?;
         if matches!(self.stage, Stage::Idle) && is_asked_for(shared)? {
             self.begin(shared, now, NODE_CHANGES)?;
             did_work = true;
@@ -275,7 +281,7 @@ impl Maintainer {
             let recovered = shared.recovered.lock().first_from(id);
             let open = {
                 let tables = shared.tables.lock();
-                let mut rest = tables.range(id..).map(|(_, table)| table);
+                let mut rest = tables.open.range(id..).map(|(_, table)| table);
                 rest.find(|table| !table.lock().pending.is_empty()).cloned()
             };
             let is_next = |id: &u64| open.as_ref().is_none_or(|table| *id < table.id());
@@ -374,11 +380,12 @@ impl Maintainer {
         now: Timestamp,
         mut round: Round,
     ) -> Result<Stage> {
-        let tables: Vec<Arc<Table>> = if round.node_changes == NODE_CHANGES {
+        let is_last = round.ends_sweep && round.node_changes != NODE_CHANGES;
+        let tables: Vec<Arc<Table>> = if !is_last {
             let tables = round.works.iter().map(|work| (work.table.id(), &work.table));
             tables.collect::<BTreeMap<_, _>>().into_values().cloned().collect()
         } else {
-            shared.tables.lock().values().cloned().collect()
+            shared.tables.lock().open.values().cloned().collect()
         };
         let mut written = Vec::new();
         for table in &tables {
@@ -460,14 +467,35 @@ fn reserve(
         }
         directory.reserve_numbers()
     };
-    let key = page_key(table.id(), 0, PageRole::Page);
-    shared.write(session, now, &key, &reserved.to_le_bytes())
+    write_reserved(shared, session, now, Reserved { table, number: reserved })
+}
+
+/// Pages of the table from this number on were never used.
+struct Reserved<'t> {
+    table: &'t Table,
+    number: u32,
+}
+
+fn write_reserved(
+    shared: &Shared,
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    reserved: Reserved<'_>,
+) -> Result<()> {
+    let key = page_key(reserved.table.id(), 0, PageRole::Page);
+    shared.write(session, now, &key, &reserved.number.to_le_bytes())
 }
 
 /// Whether memory or the journal asks for merges.
 fn is_asked_for(shared: &Shared) -> Result<bool> {
-    if shared.arena.read().bytes_in_use() > shared.options.waiting_bytes_max / 4 * 3 {
-        return Ok(true);
+    let options = &shared.options;
+    {
+        let arena = shared.arena.read();
+        // Tables whose changes are merged can leave memory.
+        let holds_tables = shared.memory.are_tables_many(options) && arena.bytes_in_use() > 0;
+        if are_merges_due(&arena, options) || holds_tables {
+            return Ok(true);
+        }
     }
     let state = shared.store.store().journal_state(shared.options.lane)?;
     let journal = shared.journal.lock();

@@ -2,6 +2,8 @@
 
 use entresol_flash::SpaceId;
 
+use crate::pending::Arena;
+
 /// How ordered tables are kept.
 #[derive(Debug, Clone)]
 pub struct TreeOptions {
@@ -11,6 +13,8 @@ pub struct TreeOptions {
     pub lane: u16,
     /// Most bytes of changes that wait in memory for a merge.
     pub waiting_bytes_max: u64,
+    /// Most bytes of tables that are open and of their inner nodes.
+    pub directory_bytes_max: u64,
     /// A leaf with more bytes is split.
     pub leaf_bytes_max: usize,
 }
@@ -21,7 +25,21 @@ impl Default for TreeOptions {
             space: SpaceId(u16::MAX - 1),
             lane: 0,
             waiting_bytes_max: 32 << 20,
+            directory_bytes_max: 64 << 20,
             leaf_bytes_max: 8 << 10,
         }
+    }
+}
+
+impl TreeOptions {
+    /// Most bytes of memory that tables take: so much of the cap a store should be opened with to
+    /// reserve.
+    pub fn memory_bytes_max(&self) -> u64 {
+        self.arena_bytes_max() + self.directory_bytes_max
+    }
+
+    /// Most bytes of the memory of changes, with what lies idle between them.
+    pub(crate) fn arena_bytes_max(&self) -> u64 {
+        (self.waiting_bytes_max + self.waiting_bytes_max / 4).max(2 * Arena::LEAST_BYTES)
     }
 }

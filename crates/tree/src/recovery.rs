@@ -24,12 +24,16 @@ pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
     page_key(NAMES, 0, PageRole::Page)
 }
 
+/// What lists of tables take for each.
+const LISTED_BYTES: usize = 48;
+
 /// Changes of tables that nobody has opened.
 #[derive(Default)]
 pub(crate) struct Recovered {
     /// By their numbers, the order in which sweeps merge them.
     tables: BTreeMap<u64, Pending>,
     names: HashMap<u64, Box<[u8]>>,
+    name_bytes: usize,
     /// Which change dropped a table last.
     dropped: HashMap<u64, Sequence>,
     /// The tables were closed: what inner nodes say of leaves is so.
@@ -52,8 +56,18 @@ impl Recovered {
         self.dropped.clone()
     }
 
+    /// What waits of a table, which is in memory from now on.
     pub(crate) fn take(&mut self, id: u64) -> Option<Pending> {
+        if let Some(name) = self.names.remove(&id) {
+            self.name_bytes -= name.len();
+        }
         self.tables.remove(&id)
+    }
+
+    /// Bytes of memory that it takes, beside the changes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let listed = (self.tables.len() + self.names.len()) * LISTED_BYTES;
+        listed + self.name_bytes + self.dropped.len() * LISTED_BYTES
     }
 
     /// The first table with changes whose number is `id` or above it.
@@ -75,7 +89,10 @@ impl Recovered {
             let sequence = Sequence(batch.sequence.0 + place as u64);
             if operation.table == NAMES {
                 if let Some(id) = u64_at(operation.value, 0) {
-                    self.names.insert(id, Box::from(operation.key));
+                    self.name_bytes += operation.key.len();
+                    if let Some(before) = self.names.insert(id, Box::from(operation.key)) {
+                        self.name_bytes -= before.len();
+                    }
                     if operation.effect == Effect::Remove {
                         self.drop_table(arena, id, sequence);
                     }

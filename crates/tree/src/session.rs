@@ -22,6 +22,7 @@ use entresol_tier::SessionOptions;
 
 use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
 use crate::journal::{Journal, journaled};
+use crate::memory::check_waiting;
 use crate::merge::Change;
 use crate::recovery::NAMES;
 use crate::rows::{RowBuffer, RowForm};
@@ -203,7 +204,10 @@ impl Session {
     /// The table `name`. It comes into being with its first change; before it is as an empty one.
     /// Waits for one read, where nobody has opened it before.
     ///
-    /// Errors: `Busy`, while operations of the session are in flight.
+    /// A table stays in memory for as long as somebody has it, and takes some hundred bytes there.
+    ///
+    /// Errors: `Busy`, while operations of the session are in flight, and where the memory for
+    /// tables is full of open ones: give some up, call `Tree::maintain` and try again.
     pub fn table(&mut self, now: Timestamp, name: &[u8]) -> Result<Arc<Table>> {
         let shared = Arc::clone(&self.shared);
         shared.open_table(&mut self.store, now, name)
@@ -264,14 +268,12 @@ impl Session {
     }
 
     fn check(&self, writes: &[Write<'_>]) -> Result<()> {
-        let waiting = self.shared.arena.read().bytes_in_use();
-        if waiting >= self.shared.options.waiting_bytes_max {
-            let most = self.shared.options.waiting_bytes_max;
-            let detail = format!(
-                "{waiting} bytes of changes wait for merges, {most} may; maintain, then try again"
-            );
-            return Err(Error::new(ErrorKind::Busy, detail));
-        }
+        let arena_bytes = {
+            let arena = self.shared.arena.read();
+            check_waiting(&arena, &self.shared.options)?;
+            arena.bytes_taken()
+        };
+        self.shared.memory.tell(&self.shared.store, arena_bytes);
         if writes.is_empty() {
             return Err(Error::new(ErrorKind::InvalidInput, "a batch without a change"));
         }
@@ -321,6 +323,7 @@ impl Session {
             let entered = state.pending.insert(&mut shared.arena.write(), change);
             // What is in the journal must be in memory; a batch may pass the cap a little.
             entered.expect("an arena without a cap");
+            state.was_changed = true;
             state.watches.mark(write.key, sequence);
         }
         let counters = &shared.counters;

@@ -14,13 +14,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::corrupt;
 use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key};
 use crate::journal::Journal;
+use crate::memory::Memory;
 use crate::merge::{LeafLimits, MergeFunction};
 use crate::options::TreeOptions;
 use crate::pending::Arena;
 use crate::recovery::Recovered;
 use crate::sequence::Sequence;
 use crate::statistics::Counters;
-use crate::table::{Directory, Table};
+use crate::table::{Directory, ROOT_PAGE, Table};
 
 /// A merge function that threads share.
 pub type SharedMerge = Arc<dyn MergeFunction + Send + Sync>;
@@ -32,6 +33,15 @@ pub(crate) struct Dropped {
     pub sequence: Sequence,
 }
 
+/// The tables in memory.
+#[derive(Default)]
+pub(crate) struct Tables {
+    /// By their numbers, the order in which sweeps merge them.
+    pub open: BTreeMap<u64, Arc<Table>>,
+    /// How often tables left memory. What was read of a table before one left may be old.
+    pub departures: u64,
+}
+
 /// What all sessions and the maintenance share.
 pub(crate) struct Shared {
     pub store: Arc<Tiered>,
@@ -39,13 +49,14 @@ pub(crate) struct Shared {
     pub journal: Mutex<Journal>,
     /// The memory of all changes that wait.
     pub arena: RwLock<Arena>,
-    /// By their numbers, the order in which sweeps merge them.
-    pub tables: Mutex<BTreeMap<u64, Arc<Table>>>,
+    /// Those in memory.
+    pub tables: Mutex<Tables>,
     /// Changes that were in the journal, of tables that nobody has opened.
     pub recovered: Mutex<Recovered>,
     /// Tables that were dropped, by their numbers. It is locked after tables.
     pub dropped: Mutex<BTreeMap<u64, Dropped>>,
     pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
+    pub memory: Memory,
     pub counters: Counters,
     /// Why the last sweep let a leaf keep its changes.
     pub held_back: Mutex<Option<String>>,
@@ -79,6 +90,9 @@ impl Shared {
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
         let mut id = xxh3_64(name).max(1);
+        if !self.tables.lock().open.contains_key(&id) {
+            self.memory.check_tables(&self.options)?;
+        }
         loop {
             if let Some(table) = self.find_table(session, now, id, Some(name))? {
                 return Ok(table);
@@ -97,52 +111,47 @@ impl Shared {
         name: Option<&[u8]>,
     ) -> Result<Option<Arc<Table>>> {
         let is_named = |found: &[u8]| name.is_none_or(|name| name == found);
-        if let Some(table) = self.tables.lock().get(&id) {
-            return Ok(is_named(table.name()).then(|| Arc::clone(table)));
-        }
-        let key = page_key(id, crate::table::ROOT_PAGE, PageRole::Page);
-        let root = self.read(session, now, &key)?;
-        let reserved = self.read_reserved(session, now, id)?;
-        let is_exact = self.recovered.lock().is_exact;
-        // Another thread may have been as fast.
-        let mut tables = self.tables.lock();
-        if let Some(table) = tables.get(&id) {
-            return Ok(is_named(table.name()).then(|| Arc::clone(table)));
-        }
-        let mut recovered = self.recovered.lock();
-        let dropped = recovered.dropped(id);
-        let root = root.as_deref().map(Root::decode).transpose();
-        let root = root.map_err(|damage| corrupt(&damage, id))?;
-        let is_old = |root: &Root<'_>| dropped.is_some_and(|by| root.created < by.0);
-        let table = match &root {
-            Some(root) if !is_old(root) => {
-                let directory = Directory::of_root(root, is_exact);
-                let directory = directory.map_err(|damage| corrupt(&damage, id))?;
-                let table = Table::new(id, root.name, directory);
-                table.lock().directory.use_from(reserved);
-                table.set_durable();
-                table
-            }
-            old => {
-                let named = old.as_ref().map(|root| root.name).or(name).or(recovered.name(id));
-                let Some(name) = named else { return Ok(None) };
-                let table = Table::new(id, name, Directory::default());
-                table.lock().directory.use_from(reserved);
-                if let Some(by) = dropped {
-                    table.lock().directory.restart(by);
+        loop {
+            let departures = {
+                let tables = self.tables.lock();
+                if let Some(table) = tables.open.get(&id) {
+                    table.touch(now);
+                    return Ok(is_named(table.name()).then(|| Arc::clone(table)));
                 }
-                table
+                tables.departures
+            };
+            let read = TableRead {
+                id,
+                record: self.read(session, now, &page_key(id, ROOT_PAGE, PageRole::Page))?,
+                reserved: self.read_reserved(session, now, id)?,
+            };
+            let mut tables = self.tables.lock();
+            if let Some(table) = tables.open.get(&id) {
+                // Another thread was as fast.
+                return Ok(is_named(table.name()).then(|| Arc::clone(table)));
             }
-        };
-        if !is_named(table.name()) {
-            return Ok(None);
+            // It may have come, changed and left meanwhile.
+            let is_old = tables.departures != departures;
+            if is_old {
+                continue;
+            }
+            let mut recovered = self.recovered.lock();
+            let Some(table) = read.table(name, &recovered)? else { return Ok(None) };
+            if !is_named(table.name()) {
+                return Ok(None);
+            }
+            let mut state = table.lock();
+            if let Some(pending) = recovered.take(id) {
+                (state.pending, state.was_changed) = (pending, true);
+                self.memory.set_recovered(recovered.memory_bytes());
+            }
+            self.memory.count(&table, &state);
+            drop(state);
+            table.touch(now);
+            let table = Arc::new(table);
+            tables.open.insert(id, Arc::clone(&table));
+            return Ok(Some(table));
         }
-        if let Some(pending) = recovered.take(id) {
-            table.lock().pending = pending;
-        }
-        let table = Arc::new(table);
-        tables.insert(id, Arc::clone(&table));
-        Ok(Some(table))
     }
 
     /// Pages of the table from this number on were never used.
@@ -205,5 +214,49 @@ impl Shared {
     ) -> Result<()> {
         let condition = Condition::Always;
         session.run(now, Operation::Remove { key: self.key(key), condition }, &mut |_| {})
+    }
+}
+
+/// What the store has of a table's beginning.
+struct TableRead {
+    id: u64,
+    /// Its first record.
+    record: Option<Vec<u8>>,
+    /// Pages with this number and above were never used.
+    reserved: u32,
+}
+
+impl TableRead {
+    /// The table; `None`: nobody knows its name. `name` is that of one that has no record.
+    fn table(&self, name: Option<&[u8]>, recovered: &Recovered) -> Result<Option<Table>> {
+        let dropped = recovered.dropped(self.id);
+        let root = self.record.as_deref().map(Root::decode).transpose();
+        let root = root.map_err(|damage| corrupt(&damage, self.id))?;
+        let is_old = |root: &Root<'_>| dropped.is_some_and(|by| root.created < by.0);
+        let table = match &root {
+            Some(root) if !is_old(root) => {
+                let directory = Directory::of_root(root, recovered.is_exact);
+                let directory = directory.map_err(|damage| corrupt(&damage, self.id))?;
+                let table = Table::new(self.id, root.name, directory);
+                table.lock().directory.use_from(self.reserved);
+                table.set_durable();
+                table
+            }
+            old => {
+                let named = old.as_ref().map(|root| root.name).or(name);
+                let Some(name) = named.or(recovered.name(self.id)) else { return Ok(None) };
+                let table = Table::new(self.id, name, Directory::default());
+                let mut state = table.lock();
+                // All pages that may be there are of the table that was dropped.
+                state.directory.use_from(self.reserved);
+                if let Some(by) = dropped {
+                    state.directory.restart(by);
+                    state.was_changed = true;
+                }
+                drop(state);
+                table
+            }
+        };
+        Ok(Some(table))
     }
 }

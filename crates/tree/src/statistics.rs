@@ -51,8 +51,14 @@ pub struct TreeStatistics {
     pub change_bytes: u64,
     /// Pages of dropped tables that were removed.
     pub pages_cleared: u64,
-    /// Memory of inner nodes, bytes.
+    /// Memory of changes that wait, with what lies idle between them, bytes.
+    pub arena_bytes: u64,
+    /// Memory of open tables and their inner nodes, bytes.
     pub directory_bytes: u64,
+    /// Memory of what the journal had of tables that nobody has opened, beside changes, bytes.
+    pub recovered_bytes: u64,
+    /// Tables in memory.
+    pub open_tables: u64,
 }
 
 impl TreeStatistics {
@@ -71,7 +77,10 @@ impl TreeStatistics {
             ("tables_changes", self.changes),
             ("tables_change_bytes", self.change_bytes),
             ("tables_pages_cleared", self.pages_cleared),
+            ("tables_arena_bytes", self.arena_bytes),
             ("tables_directory_bytes", self.directory_bytes),
+            ("tables_recovered_bytes", self.recovered_bytes),
+            ("tables_open", self.open_tables),
         ]
     }
 }

@@ -7,8 +7,9 @@ mod copied;
 mod directory;
 mod watches;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use entresol_flash::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use copied::{Copied, Keys, next_key};
@@ -24,6 +25,10 @@ pub struct Table {
     name: Box<[u8]>,
     /// Whether its first record is durable, and with it its name.
     is_durable: AtomicBool,
+    /// When somebody asked for it last.
+    used_at: AtomicU64,
+    /// Bytes of memory that were counted of it last.
+    pub(crate) counted: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -33,6 +38,8 @@ pub(crate) struct State {
     pub directory: Directory,
     /// Changes that are in the journal and in no page.
     pub pending: Pending,
+    /// It was changed in this opening, or the journal has changes of it.
+    pub was_changed: bool,
     /// Keys that conditional writes wait to change.
     pub watches: Watches,
 }
@@ -46,8 +53,14 @@ impl std::fmt::Debug for State {
 impl Table {
     pub(crate) fn new(id: u64, name: &[u8], directory: Directory) -> Table {
         let state = State { directory, ..State::default() };
-        let is_durable = AtomicBool::new(false);
-        Table { id, name: Box::from(name), is_durable, state: Mutex::new(state) }
+        Table {
+            id,
+            name: Box::from(name),
+            is_durable: AtomicBool::new(false),
+            used_at: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
+            state: Mutex::new(state),
+        }
     }
 
     /// Its name.
@@ -70,6 +83,16 @@ impl Table {
     /// Its name goes with its changes again.
     pub(crate) fn set_dropped(&self) {
         self.is_durable.store(false, Ordering::Release);
+    }
+
+    /// Somebody asks for it.
+    pub(crate) fn touch(&self, now: Timestamp) {
+        self.used_at.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When somebody asked for it last.
+    pub(crate) fn used_at(&self) -> Timestamp {
+        Timestamp(self.used_at.load(Ordering::Relaxed))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

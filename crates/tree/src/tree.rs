@@ -8,6 +8,7 @@ use entresol_tier::{SessionOptions, Tiered};
 use parking_lot::{Mutex, RwLock};
 
 use crate::maintain::{Maintainer, Progress};
+use crate::memory::{Memory, check_reservable};
 use crate::options::TreeOptions;
 use crate::recovery::recover;
 use crate::session::Session;
@@ -32,16 +33,24 @@ impl Tree {
     /// Tables of a store that is open for reads alone are as they were when it was opened, and
     /// nothing is merged.
     ///
-    /// Errors: `Corrupt`, if the journal is damaged; `InvalidInput`, if the store has no journal.
+    /// A store opened by [`Tiered::open_reserving`] with [`TreeOptions::memory_bytes_max`] has one
+    /// cap for all: its cache does without what tables take. Else tables come on top of its cap.
+    ///
+    /// Errors: `Corrupt`, if the journal is damaged; `InvalidInput`, if the store has no journal,
+    /// or may reserve less than tables may take.
     pub fn open(store: Arc<Tiered>, options: TreeOptions, now: Timestamp) -> Result<Tree> {
         let state = store.store().journal_state(options.lane)?;
         if state.segments_max == 0 && !is_read_only(&store) {
             let detail = "the store has no journal; ordered tables need `journal_bytes` above 0";
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
+        check_reservable(&store, &options)?;
         let (recovered, journal, arena) = recover(&store, &options, now)?;
         let maintainer = Maintainer::new(&store, recovered.is_exact)?;
         let counters = Counters::default();
+        let memory = Memory::default();
+        memory.set_recovered(recovered.memory_bytes());
+        memory.tell(&store, arena.bytes_taken());
         let dropped = recovered.all_dropped().into_iter();
         let dropped = dropped.map(|(id, sequence)| (id, Dropped { sequence })).collect();
         let shared = Shared {
@@ -53,6 +62,7 @@ impl Tree {
             recovered: Mutex::new(recovered),
             dropped: Mutex::new(dropped),
             merges: Mutex::default(),
+            memory,
             counters,
             held_back: Mutex::default(),
         };
@@ -107,10 +117,14 @@ impl Tree {
     pub fn statistics(&self) -> TreeStatistics {
         let counters = &self.shared.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let tables: Vec<_> = self.shared.tables.lock().values().cloned().collect();
-        let directories = tables.iter().map(|table| table.lock().directory.memory_bytes() as u64);
+        let (waiting_bytes, arena_bytes) = {
+            let arena = self.shared.arena.read();
+            (arena.bytes_in_use(), arena.bytes_taken())
+        };
+        let memory = &self.shared.memory;
         TreeStatistics {
-            waiting_bytes: self.shared.arena.read().bytes_in_use(),
+            waiting_bytes,
+            arena_bytes,
             gets: read(&counters.gets),
             get_reads: read(&counters.get_reads),
             merge_reads: read(&counters.merge_reads),
@@ -122,7 +136,9 @@ impl Tree {
             changes: read(&counters.changes),
             change_bytes: read(&counters.change_bytes),
             pages_cleared: read(&counters.pages_cleared),
-            directory_bytes: directories.sum(),
+            directory_bytes: memory.directory_bytes(),
+            recovered_bytes: memory.recovered_bytes(),
+            open_tables: memory.tables(),
         }
     }
 }

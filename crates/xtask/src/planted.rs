@@ -110,6 +110,12 @@ const BUGS: &[Bug] = &[
         test: "unmerged::parts_without_a_merge_function_outlive_sweeps_and_a_crash",
     },
     Bug {
+        name: "table-left-with-changes",
+        caught_by: TABLES,
+        test: "leaving::tables_that_nobody_has_leave_memory_and_come_back_with_all_their_rows",
+    },
+    Bug { name: "table-left-with-nodes", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
+    Bug {
         name: "journal-gathered-in-part",
         caught_by: TABLES,
         test: "restarts::openings_with_few_changes_each_do_not_fill_the_journal",

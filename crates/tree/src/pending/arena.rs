@@ -153,6 +153,9 @@ pub struct Arena {
 }
 
 impl Arena {
+    /// With fewer bytes some sizes of cells may have no block.
+    pub const LEAST_BYTES: u64 = ((CLASSES + SPARE_BLOCKS) * BLOCK_BYTES) as u64;
+
     /// An empty arena. Blocks of `cap_bytes` are taken at most; a cap should leave each class in
     /// use a block, four megabytes in all, and a share for what lies between.
     pub fn new(cap_bytes: u64) -> Arena {

@@ -81,6 +81,7 @@ fn forget(shared: &Shared, table: &Table, sequence: Sequence) {
     let mut state = table.lock();
     state.pending.clear(&mut shared.arena.write());
     state.directory.restart(sequence);
+    state.was_changed = true;
     state.watches.mark_all(sequence);
     table.set_dropped();
     shared.dropped.lock().insert(table.id(), Dropped { sequence });

@@ -367,6 +367,23 @@ impl Directory {
         self.reserved
     }
 
+    /// Whether numbers that are set apart were not taken.
+    pub(crate) fn has_spare_numbers(&self) -> bool {
+        self.reserved > self.next_page
+    }
+
+    /// Gives numbers back that are set apart and were not taken; what the root then says of them.
+    pub(crate) fn give_numbers_back(&mut self) -> Option<u32> {
+        let has_spare = self.has_spare_numbers();
+        self.reserved = self.reserved.min(self.next_page);
+        has_spare.then_some(self.reserved)
+    }
+
+    /// Whether all that it knows is in pages on flash.
+    pub(crate) fn is_written(&self) -> bool {
+        self.is_small || self.nodes.iter().all(|node| node.is_written && node.changes == 0)
+    }
+
     /// No number below `number` is new.
     pub(crate) fn use_from(&mut self, number: u32) {
         self.next_page = self.next_page.max(number);

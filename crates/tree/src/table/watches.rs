@@ -25,6 +25,11 @@ struct Watched {
 }
 
 impl Watches {
+    /// Whether no key is watched.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// A change of `key` came.
     pub(crate) fn mark(&mut self, key: &[u8], sequence: Sequence) {
         if self.keys.is_empty() {

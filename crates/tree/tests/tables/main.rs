@@ -6,6 +6,7 @@
 
 mod conditional;
 mod dropping;
+mod leaving;
 mod restarts;
 mod unfolded;
 mod unmerged;
@@ -46,7 +47,13 @@ fn live(world: &mut World, batches: usize) -> Result<(), String> {
         }
         match world.random.below(12) {
             0 | 1 => world.check_some()?,
-            2..6 => world.maintain(3)?,
+            2..5 => world.maintain(3)?,
+            5 => {
+                if world.random.below(8) == 0 {
+                    world.settle()?;
+                }
+                world.let_tables_leave()?;
+            }
             6 if world.random.below(20) == 0 => {
                 world.settle_and_close()?;
                 world.open()?;

@@ -16,6 +16,8 @@ use entresol_workload::Random;
 use crate::unfolded::Together;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_000);
+/// Long after.
+const LATER: Timestamp = Timestamp(1_000_000);
 const SEGMENT_BYTES: u32 = 64 << 10;
 const SEGMENTS: u64 = 40;
 const NAMES: [&[u8]; 3] = [b"first", b"second", b"third"];
@@ -389,6 +391,22 @@ impl World {
             polled.map_err(|error| (error.kind(), error.to_string()))?;
         }
         ended.unwrap_or_else(|| Err((ErrorKind::Io, "a batch was not visited".to_string())))
+    }
+
+    /// Gives all tables up for a while, so that those that can leave memory, and opens them again.
+    /// How many had left.
+    pub(crate) fn let_tables_leave(&mut self) -> Result<u64, String> {
+        let Some(Open { tree, session, tables, .. }) = &mut self.open else { return Ok(0) };
+        let open = tree.statistics().open_tables;
+        tables.clear();
+        // Twice: numbers of pages are given back before.
+        for _ in 0..2 {
+            tree.maintain(LATER, Budget { segments: 2 }).map_err(|error| error.to_string())?;
+        }
+        let left = open - tree.statistics().open_tables;
+        let opened = NAMES.iter().map(|name| session.table(NOW, name));
+        *tables = opened.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        Ok(left)
     }
 
     /// Opens one more table.
