@@ -7,6 +7,7 @@
 //! The crate starts no thread and reads no clock: [`Tree::maintain`] does background work when it
 //! is called, and time is an argument.
 
+mod check;
 mod error;
 mod filter;
 pub mod format;
@@ -27,6 +28,10 @@ mod statistics;
 mod table;
 mod tree;
 
+pub use check::{
+    CheckedTable, CheckedTables, TableDamage, TableEntry, TablesExtent, Tell, Told, check_tables,
+    extent_of_tables, list_tables,
+};
 pub use filter::Filter;
 pub use maintain::Progress;
 pub use merge::{

@@ -121,7 +121,8 @@ fn crash(seed: u64, prefix: u64, scene: Scene) {
     choices.extend((0..4).map(|_| CrashChoice::Random(random.next())));
     for choice in choices {
         let mut after = world.after(world.device.reopened(choice), seed + prefix);
-        let checked = after.open().and_then(|()| after.check_prefix()).and_then(|batches| {
+        let opened = after.open().and_then(|()| after.check_pages().map(drop));
+        let checked = opened.and_then(|()| after.check_prefix()).and_then(|batches| {
             if random.below(6) > 0 {
                 return Ok(());
             }

@@ -8,8 +8,9 @@ use entresol_flash::{Budget, Durability, ErrorKind, StoreOptions, Timestamp};
 use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
-    Action, ConditionalBatch, Expected, Folded, MergeFunction, Order, Outcome, RowAt, RowCondition,
-    RowRange, Session, Table, Tree, TreeOptions, Write, WriteBatch,
+    Action, CheckedTables, ConditionalBatch, Expected, Folded, MergeFunction, Order, Outcome,
+    RowAt, RowCondition, RowRange, Session, Table, Told, Tree, TreeOptions, Write, WriteBatch,
+    check_tables,
 };
 use entresol_workload::Random;
 
@@ -117,7 +118,7 @@ pub(crate) struct World {
 }
 
 pub(crate) struct Open {
-    tiered: Arc<Tiered>,
+    pub tiered: Arc<Tiered>,
     pub tree: Tree,
     pub session: Session,
     pub tables: Vec<Arc<Table>>,
@@ -191,6 +192,19 @@ impl World {
         let tables = tables.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
         self.open = Some(Open { tiered, tree, session, tables });
         Ok(())
+    }
+
+    /// Checks all pages. What was found; an error names what is damaged.
+    pub(crate) fn check_pages(&self) -> Result<CheckedTables, String> {
+        let Some(Open { tiered, .. }) = &self.open else { unreachable!() };
+        let mut damage = Vec::new();
+        let found = check_tables(tiered, &TreeOptions::default(), NOW, &mut |told| {
+            if let Told::Damage(found) = told {
+                damage.push(found.to_string());
+            }
+        });
+        let found = found.map_err(|error| error.to_string())?;
+        if damage.is_empty() { Ok(found) } else { Err(damage.join("\n")) }
     }
 
     fn key(&mut self) -> Vec<u8> {

@@ -1,0 +1,115 @@
+//! What the journal has of tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use entresol_flash::{ErrorKind, Result};
+use entresol_tier::Tiered;
+
+use super::{TableDamage, Tell, Told};
+use crate::format::{Batch, Damage, Effect, u64_at};
+use crate::options::TreeOptions;
+use crate::recovery::NAMES;
+use crate::sequence::Sequence;
+
+/// All batches, counted.
+#[derive(Debug, Default)]
+pub(super) struct Journaled {
+    pub batches: u64,
+    pub changes: u64,
+    pub bytes: u64,
+    tables: BTreeMap<u64, OfTable>,
+}
+
+/// What batches say of one table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfTable {
+    pub name: Option<Vec<u8>>,
+    /// The change that dropped it last.
+    pub dropped: Option<Sequence>,
+    /// Changes of its rows since.
+    pub changes: u64,
+}
+
+impl OfTable {
+    /// Whether the table whose first record says `created` is gone, and no row was written since.
+    pub(super) fn is_dropped(&self, created: Sequence) -> bool {
+        self.is_old(created) && self.changes == 0
+    }
+
+    /// Whether the pages of the table whose first record says `created` are those of a table that
+    /// was dropped.
+    pub(super) fn is_old(&self, created: Sequence) -> bool {
+        self.dropped.is_some_and(|by| created < by)
+    }
+}
+
+impl Journaled {
+    /// Reads all batches, and tells of those that do not decode.
+    pub(super) fn read(
+        store: &Arc<Tiered>,
+        options: &TreeOptions,
+        tell: Tell<'_>,
+    ) -> Result<Journaled> {
+        let mut journaled = Journaled::default();
+        let replayed = store.store().replay_journal(options.lane, &mut |record| {
+            journaled.batches += 1;
+            journaled.bytes += record.bytes.len() as u64;
+            let taken = Batch::parse(record.bytes).and_then(|batch| journaled.take(&batch));
+            if let Err(damage) = taken {
+                let Damage { field, found, expected } = damage;
+                tell(Told::Damage(&TableDamage {
+                    table: None,
+                    place: format!("batch {} of the journal", record.sequence.0),
+                    what: field.to_owned(),
+                    expected: format!("{expected} or less"),
+                    found: found.to_string(),
+                }));
+            }
+        });
+        match replayed {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                tell(Told::Damage(&TableDamage {
+                    table: None,
+                    place: format!("lane {} of the journal", options.lane),
+                    what: "its records".to_owned(),
+                    expected: "all from the watermark on".to_owned(),
+                    found: error.to_string(),
+                }));
+            }
+            replayed => drop(replayed?),
+        }
+        Ok(journaled)
+    }
+
+    fn take(&mut self, batch: &Batch<'_>) -> std::result::Result<(), Damage> {
+        for (place, operation) in batch.operations().enumerate() {
+            let operation = operation?;
+            let sequence = Sequence(batch.sequence.0 + place as u64);
+            if operation.table != NAMES {
+                let of = self.tables.entry(operation.table).or_default();
+                if of.dropped.is_none_or(|by| sequence > by) {
+                    of.changes += 1;
+                }
+                self.changes += 1;
+                continue;
+            }
+            let id = u64_at(operation.value, 0)
+                .ok_or_else(|| Damage::new("number of a table", operation.value.len(), 8))?;
+            let of = self.tables.entry(id).or_default();
+            of.name = Some(operation.key.to_vec());
+            if operation.effect == Effect::Remove && of.dropped < Some(sequence) {
+                (of.dropped, of.changes) = (Some(sequence), 0);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn of(&self, id: u64) -> OfTable {
+        self.tables.get(&id).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn tables(&self) -> impl Iterator<Item = (u64, OfTable)> + '_ {
+        self.tables.iter().map(|(id, of)| (*id, of.clone()))
+    }
+}
