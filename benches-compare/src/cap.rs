@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct Cap {
     directory: PathBuf,
     version: Version,
+    /// The group that counts reads and writes of devices, and its file of counts.
+    io: Option<(PathBuf, &'static str)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +31,15 @@ impl Cap {
             if fs::create_dir_all(&directory).is_err() {
                 continue;
             }
-            let cap = Cap { directory, version };
+            let io = match version {
+                Version::One => {
+                    let directory = Path::new("/sys/fs/cgroup/blkio").join(name);
+                    let made = fs::create_dir_all(&directory);
+                    made.ok().map(|()| (directory, "blkio.throttle.io_serviced"))
+                }
+                Version::Two => Some((directory.clone(), "io.stat")),
+            };
+            let cap = Cap { directory, version, io };
             if fs::write(cap.directory.join(limit), bytes.to_string()).is_ok() {
                 return Some(cap);
             }
@@ -37,9 +47,17 @@ impl Cap {
         None
     }
 
-    /// The file to which a process writes 0 to come under the cap.
-    pub fn entrance(&self) -> PathBuf {
-        self.directory.join("cgroup.procs")
+    /// The files to which a process writes 0 to come under the cap.
+    pub fn entrances(&self) -> Vec<PathBuf> {
+        let io = self.io.iter().map(|(directory, _)| directory);
+        let mut entrances: Vec<_> = [&self.directory].into_iter().chain(io).collect();
+        entrances.dedup();
+        entrances.into_iter().map(|directory| directory.join("cgroup.procs")).collect()
+    }
+
+    /// The file that counts the processes' reads and writes of devices.
+    pub fn io_counts(&self) -> Option<PathBuf> {
+        self.io.as_ref().map(|(directory, file)| directory.join(file))
     }
 
     /// The most memory used so far, page cache included, bytes.
@@ -69,5 +87,8 @@ impl Drop for Cap {
     fn drop(&mut self) {
         // A cgroup that still holds a dying process refuses; the next run takes it over.
         let _ = fs::remove_dir(&self.directory);
+        if let Some((directory, _)) = &self.io {
+            let _ = fs::remove_dir(directory);
+        }
     }
 }

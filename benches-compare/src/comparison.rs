@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cap::Cap;
 use crate::contestant::{Entrant, Fault, Kind, Result};
-use crate::plan::{PHASES, Phase, Plan};
+use crate::plan::{Phase, Plan};
 use crate::probe::Probe;
 use crate::stage::{Brief, Figures, Opened};
 
@@ -112,7 +112,8 @@ impl Bout {
             let brief = Brief {
                 name: entrant.name.to_owned(),
                 directory: directory.clone(),
-                cap: cap.as_ref().map(Cap::entrance),
+                cap: cap.as_ref().map(Cap::entrances).unwrap_or_default(),
+                io_counts: cap.as_ref().and_then(Cap::io_counts),
                 memory_bytes,
                 plan: self.plan.clone(),
             };
@@ -137,18 +138,21 @@ impl Bout {
         let mut before = probe.write(self.plan.data_bytes())? / record_bytes;
         let mut process = Process::start(brief)?;
         play.open_seconds = process.hear::<Opened>()?.open_seconds;
-        for phase in PHASES {
+        for phase in self.plan.course.phases() {
             if phase == Phase::Uniform {
                 before = probe.read(self.probe)?;
             }
             let Some(figures) = process.phase(phase)? else {
                 continue;
             };
+            let is_write = self.plan.course.is_ordered() && phase.put_percent() > 0;
             let after = match phase {
-                Phase::Load => probe.write(WRITE_PROBE_BYTES)? / record_bytes,
+                _ if phase == Phase::Load || is_write => {
+                    probe.write(WRITE_PROBE_BYTES)? / record_bytes
+                }
                 _ => probe.read(self.probe)?,
             };
-            let rate = figures.rate();
+            let rate = figures.rate(self.plan.course);
             let fraction_of_device = rate / ((before + after) / 2.0);
             let probes = [before, after];
             play.phases.push(Measured {
@@ -195,6 +199,8 @@ impl Process {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("contestant")
             .arg(serde_json::to_string(brief)?)
+            // Each thread of a contestant would else keep memory that it does not use any more.
+            .env("MALLOC_ARENA_MAX", "2")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::contestants;
-use crate::plan::{Phase, Plan};
-use crate::turn::{Action, Turn};
+use crate::plan::{Course, KEY_BYTES, Phase, Plan};
+use crate::turn::{Action, Ticket, Turn};
 
 /// Anything that can go wrong in a contestant; its words go to the report.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -78,8 +78,31 @@ pub enum Kind {
     Nothing,
 }
 
-/// All contestants that this program was built with.
-pub fn entrants() -> Vec<Entrant> {
+/// The contestants of `course` that this program was built with.
+pub fn entrants(course: Course) -> Vec<Entrant> {
+    if course.is_ordered() { entrants_with_order() } else { entrants_of_records() }
+}
+
+/// Those that keep keys in order.
+fn entrants_with_order() -> Vec<Entrant> {
+    Vec::from([
+        #[cfg(feature = "entresol")]
+        Entrant { name: "entresol", kind: Kind::Store, open: contestants::tables::open },
+        #[cfg(feature = "rocksdb")]
+        Entrant { name: "rocksdb", kind: Kind::Store, open: contestants::rocksdb::open },
+        #[cfg(feature = "lmdb")]
+        Entrant { name: "lmdb", kind: Kind::Store, open: contestants::lmdb::open },
+        #[cfg(feature = "fjall")]
+        Entrant { name: "fjall", kind: Kind::Store, open: contestants::fjall::open },
+        #[cfg(feature = "redb")]
+        Entrant { name: "redb", kind: Kind::Store, open: contestants::redb::open },
+        #[cfg(feature = "bf-tree")]
+        Entrant { name: "bf-tree", kind: Kind::Store, open: contestants::bf_tree::open },
+        Entrant { name: "nothing", kind: Kind::Nothing, open: contestants::nothing::open },
+    ])
+}
+
+fn entrants_of_records() -> Vec<Entrant> {
     Vec::from([
         #[cfg(feature = "entresol")]
         Entrant { name: "entresol", kind: Kind::Store, open: contestants::entresol::open },
@@ -113,15 +136,40 @@ pub trait Blocking: Sync {
     /// Puts each entry; with `Phase::Synced` they survive power loss on return.
     fn put(&self, entries: &[(&[u8], &[u8])], phase: Phase) -> Result<()>;
 
-    /// How many puts a load hands over at once.
+    /// Calls `visit` with each of up to `limit` rows from `key` on, in their order.
+    fn scan(&self, key: &[u8], limit: usize, visit: VisitRow<'_>) -> Result<()> {
+        let _ = (key, limit, visit);
+        Err("it keeps no order".into())
+    }
+
+    /// Removes `key`.
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        let _ = key;
+        Err("it keeps no order".into())
+    }
+
+    /// How many puts a load, or an overwriting of rows, hands over at once.
     fn load_batch(&self) -> usize {
         1
     }
 }
 
+/// Called with the key and the value of a row.
+pub type VisitRow<'v> = &'v mut dyn FnMut(&[u8], &[u8]);
+
 /// Plays turns against a blocking contestant, a thread each.
 pub fn play_blocking(contestant: &dyn Blocking, turns: Vec<Turn>) -> Result<Vec<Turn>> {
     play_threads(turns, |turn| play_blocking_turn(contestant, turn))
+}
+
+/// Workers of a phase that has `threads` of them: a queue has one end to push at, and one to pop
+/// from, by turns.
+pub fn play_workers(phase: Phase, threads: usize) -> usize {
+    match phase {
+        Phase::Synced => 64,
+        Phase::Queue => 1,
+        _ => threads,
+    }
 }
 
 /// Plays turns with a thread each.
@@ -144,13 +192,30 @@ pub fn play_threads(
 
 fn play_blocking_turn(contestant: &dyn Blocking, turn: &mut Turn) -> Result<()> {
     let phase = turn.phase();
-    let batch = if phase.is_load() { contestant.load_batch() } else { 1 };
+    let is_gathered = phase.is_write_of_rows() && phase != Phase::Queue;
+    let batch = if is_gathered { contestant.load_batch() } else { 1 };
     let mut values = vec![Vec::new(); batch];
     let mut tickets = Vec::with_capacity(batch);
+    let mut before = Vec::new();
     while let Some(ticket) = turn.next() {
-        if ticket.action == Action::Get {
-            contestant.get(&ticket.key, &mut |value| turn.got(&ticket, value))?;
-            continue;
+        match ticket.action {
+            Action::Get => {
+                contestant.get(&ticket.key, &mut |value| turn.got(&ticket, value))?;
+                continue;
+            }
+            Action::Scan => {
+                before.clear();
+                let limit = turn.scan_rows();
+                let visit = &mut |key: &[u8], value: &[u8]| turn.row(&mut before, (key, value));
+                contestant.scan(&ticket.key, limit, visit)?;
+                turn.scanned(&ticket);
+                continue;
+            }
+            Action::Pop => {
+                pop(contestant, turn, &ticket)?;
+                continue;
+            }
+            Action::Put => {}
         }
         turn.fill(&ticket, &mut values[0]);
         tickets.clear();
@@ -169,5 +234,20 @@ fn play_blocking_turn(contestant: &dyn Blocking, turn: &mut Turn) -> Result<()> 
         contestant.put(&entries, phase)?;
         tickets.iter().for_each(|ticket| turn.put(ticket));
     }
+    Ok(())
+}
+
+/// Takes the first row there is. It must be the one that was pushed first.
+fn pop(contestant: &dyn Blocking, turn: &mut Turn, ticket: &Ticket) -> Result<()> {
+    let mut first = None;
+    contestant.scan(&[0; KEY_BYTES], 1, &mut |key, value| {
+        first = Some((key.to_vec(), value.to_vec()));
+    })?;
+    let is_first = |(key, _): &&(Vec<u8>, Vec<u8>)| key.as_slice() == ticket.key;
+    let value = first.as_ref().filter(is_first).map(|(_, value)| value.as_slice());
+    if let Some((key, _)) = &first {
+        contestant.remove(key)?;
+    }
+    turn.got(ticket, value);
     Ok(())
 }

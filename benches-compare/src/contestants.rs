@@ -1,5 +1,7 @@
 //! The contestants, one a file.
 
+#[cfg(feature = "bf-tree")]
+pub mod bf_tree;
 #[cfg(feature = "entresol")]
 pub mod entresol;
 #[cfg(feature = "fjall")]
@@ -18,3 +20,5 @@ pub mod rocksdb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb_c;
 mod socket;
+#[cfg(feature = "entresol")]
+pub mod tables;

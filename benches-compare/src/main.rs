@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::comparison::Bout;
 use crate::contestant::{Entrant, Kind, Result, entrants};
-use crate::plan::{Durability, Plan};
+use crate::plan::{Course, Durability, Plan, QUEUE_LENGTH, TABLE_ROWS};
 use crate::report::Report;
 use crate::resp::RespArguments;
 
@@ -38,6 +38,7 @@ const EXAMPLES: &str = "Examples:
   compare                                     all contestants, 1.7 GB, one round
   compare --quick --rounds 3                  400 MB, three rounds, medians
   compare --only entresol,lmdb --json out.json
+  compare --course rows --keys 1000000        rows in order, of those that keep them
   compare --dir DIR resp                      entresol serve beside redis-server
 
 Exit status: 0 done, 1 a contestant returned wrong values or Entresol did not finish, 2 could not \
@@ -59,6 +60,9 @@ enum Role {
 
 #[derive(Debug, Args)]
 struct BoutArguments {
+    /// What is compared.
+    #[arg(long, value_enum, default_value = "records")]
+    course: Course,
     /// 400 MB of data and short phases instead of 1.7 GB.
     #[arg(long)]
     quick: bool,
@@ -74,15 +78,22 @@ struct BoutArguments {
     /// Records.
     #[arg(long)]
     keys: Option<u64>,
-    /// Bytes of a value.
-    #[arg(long, default_value_t = 1700)]
-    value_size: usize,
-    /// The memory cap, percent of the data.
-    #[arg(long, default_value_t = 38)]
-    memory_percent: u64,
-    /// The contestants' own caches, percent of the data.
-    #[arg(long, default_value_t = 15)]
-    cache_percent: u64,
+    /// Bytes of a value; 1700, and 100 of rows in order.
+    #[arg(long)]
+    value_size: Option<usize>,
+    /// The memory cap, percent of the data; 38, and 10 of rows in order.
+    #[arg(long)]
+    memory_percent: Option<u64>,
+    /// What the memory cap has besides, MiB; 0, and 48 of rows in order: programs, threads and
+    /// buffers that do not grow with the data.
+    #[arg(long)]
+    memory_base: Option<u64>,
+    /// The contestants' own caches, percent of the data; 15, and 2 of rows in order.
+    #[arg(long)]
+    cache_percent: Option<u64>,
+    /// Elements that a round of a queue pushes, and pops.
+    #[arg(long, default_value_t = 100_000)]
+    queue: u64,
     /// Threads of contestants whose reads block.
     #[arg(long, default_value_t = 16)]
     threads: usize,
@@ -102,7 +113,7 @@ fn main() -> ExitCode {
     let ended = match arguments.role {
         Some(Role::Resp(resp)) => resp::run(&resp, &arguments.bout.dir),
         Some(Role::List) => {
-            entrants().iter().for_each(|entrant| println!("{}", entrant.name));
+            entrants(arguments.bout.course).iter().for_each(|entrant| println!("{}", entrant.name));
             Ok(ExitCode::SUCCESS)
         }
         Some(Role::Contestant { brief }) => {
@@ -124,7 +135,7 @@ fn compare(arguments: &BoutArguments) -> Result<ExitCode> {
         rounds: arguments.rounds.max(1),
         probe: Duration::from_millis(if arguments.quick { 600 } else { 1000 }),
     };
-    let entrants = chosen(&arguments.only)?;
+    let entrants = chosen(arguments)?;
     let plays = bout.play(&entrants, &mut |line| eprintln!("{line}"))?;
     let report = Report::new(&bout.plan, &entrants, plays);
     match &arguments.json {
@@ -139,17 +150,39 @@ fn compare(arguments: &BoutArguments) -> Result<ExitCode> {
 }
 
 fn plan(arguments: &BoutArguments) -> Plan {
-    let keys = arguments.keys.unwrap_or(if arguments.quick { 235_000 } else { 1_000_000 }).max(1);
-    let data_bytes = keys * (plan::KEY_BYTES + arguments.value_size) as u64;
-    let short = arguments.quick;
+    let (short, course) = (arguments.quick, arguments.course);
+    let keys = arguments.keys.unwrap_or(match course {
+        Course::Queue => QUEUE_LENGTH,
+        Course::Tables if short => 100_000 * TABLE_ROWS,
+        Course::Tables => 1_000_000 * TABLE_ROWS,
+        Course::Rows | Course::Sequence if !short => 2_000_000,
+        _ if short => 235_000,
+        _ => 1_000_000,
+    });
+    let is_ordered = course.is_ordered();
+    let or = |given: Option<u64>, records, rows| {
+        given.unwrap_or(if is_ordered { rows } else { records })
+    };
+    let value_bytes = arguments.value_size.unwrap_or(if is_ordered { 100 } else { 1700 });
+    let record_bytes = (plan::KEY_BYTES + value_bytes) as u64;
+    // A queue is as large as a round of it makes it, where nothing that was popped goes away.
+    let data_bytes = record_bytes * if course == Course::Queue { arguments.queue } else { keys };
+    let base = or(arguments.memory_base, 0, 48) << 20;
     Plan {
-        keys,
-        value_bytes: arguments.value_size,
-        memory_bytes: data_bytes * arguments.memory_percent / 100,
-        cache_bytes: data_bytes * arguments.cache_percent / 100,
+        course,
+        keys: keys.max(1),
+        queue: arguments.queue,
+        value_bytes,
+        memory_bytes: data_bytes * or(arguments.memory_percent, 38, 10) / 100 + base,
+        waiting_bytes: (data_bytes / 20).max(1 << 20),
+        cache_bytes: (data_bytes * or(arguments.cache_percent, 15, 2) / 100).max(2 << 20),
         threads: arguments.threads.max(1),
         seconds: arguments.seconds.unwrap_or(if short { 2.0 } else { 5.0 }),
-        load_seconds_max: if short { 30.0 } else { 80.0 },
+        load_seconds_max: match (short, course.is_ordered()) {
+            (true, _) => 30.0,
+            (false, false) => 80.0,
+            (false, true) => 150.0,
+        },
         warm_seconds_max: if short { 6.0 } else { 15.0 },
         fill_percent: 70,
         durability: arguments.durability,
@@ -157,8 +190,9 @@ fn plan(arguments: &BoutArguments) -> Plan {
     }
 }
 
-fn chosen(only: &[String]) -> Result<Vec<Entrant>> {
-    let all = entrants();
+fn chosen(arguments: &BoutArguments) -> Result<Vec<Entrant>> {
+    let only = &arguments.only;
+    let all = entrants(arguments.course);
     if only.is_empty() {
         return Ok(all.into_iter().filter(|entrant| entrant.kind != Kind::Nothing).collect());
     }

@@ -1,18 +1,22 @@
 //! What is measured: sizes, phases and the memory each contestant may use. Pure data, handed to the
 //! contestant's process as JSON so that all processes measure the same thing.
 
-use entresol_workload::Distribution;
+use entresol_workload::{Distribution, KeyLayout, mix64};
 use serde::{Deserialize, Serialize};
 
 /// The sizes of one comparison.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
+    /// Which phases there are, on what.
+    pub course: Course,
     /// Records loaded.
     pub keys: u64,
     /// Bytes of a value; a key has 16.
     pub value_bytes: usize,
     /// The memory cap of a contestant's processes, page cache included, bytes.
     pub memory_bytes: u64,
+    /// Of it, what changes may take before they are merged with what is on the device, bytes.
+    pub waiting_bytes: u64,
     /// The contestant's own cache of records, bytes.
     pub cache_bytes: u64,
     /// Threads of contestants that block on every read.
@@ -21,6 +25,8 @@ pub struct Plan {
     pub seconds: f64,
     /// Seconds after which a load is cut off; later phases then use the keys loaded so far.
     pub load_seconds_max: f64,
+    /// Elements that a round of a queue pushes, and pops.
+    pub queue: u64,
     /// Seconds after which the warm-up before the mixed phase is cut off.
     pub warm_seconds_max: f64,
     /// Capacity of our store: data bytes over this share, percent.
@@ -30,6 +36,29 @@ pub struct Plan {
     /// Seeds keys and values.
     pub seed: u64,
 }
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Course {
+    /// Records, whose order nobody asks for.
+    Records,
+    /// Rows in order, loaded and put again at random; scans.
+    Rows,
+    /// Rows that are loaded in their order.
+    Sequence,
+    /// A queue: pushed at one end, popped at the other.
+    Queue,
+    /// Many tables of five rows each; of a peer, as many prefixes.
+    Tables,
+}
+
+/// Rows of a table of [`Course::Tables`].
+pub const TABLE_ROWS: u64 = 5;
+/// Elements that a queue has before its first round.
+pub const QUEUE_LENGTH: u64 = 10_000;
+/// Rounds of a queue.
+const QUEUE_ROUNDS: usize = 10;
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -59,12 +88,37 @@ pub enum Phase {
     Warm,
     /// As `Warm`, measured for the plan's seconds.
     Mix,
+    /// As `Overwrite`: what is measured then begins in a steady state.
+    OverwriteWarm,
+    /// Puts of what is there, as many as there are keys, all alike.
+    Overwrite,
+    /// As `ZipfOverwrite`.
+    ZipfOverwriteWarm,
+    /// Puts of what is there, as many as there are keys, Zipf 0.99.
+    ZipfOverwrite,
+    /// Gets of what is not there.
+    Absent,
+    /// As `Cached`: what is asked for comes into caches.
+    CachedWarm,
+    /// Gets of so few keys that a cache holds what they need.
+    Cached,
+    /// Scans from a key on, all keys alike.
+    Scan,
+    /// As `CachedScan`.
+    CachedScanWarm,
+    /// Scans of so few places that a cache holds what they need.
+    CachedScan,
+    /// Pushes and pops by turns.
+    Queue,
 }
 
 /// Every key's length.
 pub const KEY_BYTES: usize = 16;
-/// The phases in order.
-pub const PHASES: [Phase; 7] = [
+/// Rows of a scan.
+const SCAN_ROWS: usize = 100;
+/// Bytes of a cache that a key of `Phase::Cached` may take.
+const CACHED_KEY_BYTES: u64 = 32 << 10;
+const RECORDS: &[Phase] = &[
     Phase::Load,
     Phase::Uniform,
     Phase::ZipfWarm,
@@ -73,11 +127,93 @@ pub const PHASES: [Phase; 7] = [
     Phase::Warm,
     Phase::Mix,
 ];
+const ROWS: &[Phase] = &[
+    Phase::Load,
+    Phase::OverwriteWarm,
+    Phase::Overwrite,
+    Phase::ZipfOverwriteWarm,
+    Phase::ZipfOverwrite,
+    Phase::Uniform,
+    Phase::Absent,
+    Phase::ZipfWarm,
+    Phase::Zipf,
+    Phase::CachedWarm,
+    Phase::Cached,
+    Phase::Scan,
+    Phase::CachedScanWarm,
+    Phase::CachedScan,
+];
+
+impl Course {
+    /// Its phases in order.
+    pub fn phases(self) -> Vec<Phase> {
+        match self {
+            Course::Records => RECORDS.to_vec(),
+            Course::Rows => ROWS.to_vec(),
+            Course::Sequence => vec![Phase::Load, Phase::Scan],
+            Course::Queue => [&[Phase::Load][..], &[Phase::Queue; QUEUE_ROUNDS]].concat(),
+            Course::Tables => vec![Phase::Load, Phase::Uniform, Phase::Scan],
+        }
+    }
+
+    /// Those of which figures are shown, each once.
+    pub fn shown(self) -> Vec<Phase> {
+        if self == Course::Records {
+            return vec![Phase::Load, Phase::Uniform, Phase::Zipf, Phase::Mix, Phase::Synced];
+        }
+        let mut phases = self.phases();
+        phases.retain(|phase| !phase.is_warm_up());
+        phases.dedup();
+        phases
+    }
+
+    /// Whether keys have an order that somebody asks for.
+    pub fn is_ordered(self) -> bool {
+        self != Course::Records
+    }
+
+    /// The bytes of key `id`.
+    #[inline]
+    pub fn key(self, id: u64) -> [u8; KEY_BYTES] {
+        let (high, low) = match self {
+            // The hash spreads neighbouring numbers, so that no contestant loads keys in order.
+            Course::Records => return KeyLayout::Text.key(mix64(id) >> 4),
+            Course::Rows => return KeyLayout::Scattered.key(id),
+            Course::Sequence | Course::Queue => return KeyLayout::Ascending.key(id),
+            Course::Tables => (mix64(id / TABLE_ROWS), id % TABLE_ROWS),
+        };
+        let mut key = [0; KEY_BYTES];
+        key[..8].copy_from_slice(&high.to_be_bytes());
+        key[8..].copy_from_slice(&low.to_be_bytes());
+        key
+    }
+
+    /// A scan begins at a key whose number is a multiple of this.
+    pub fn scan_step(self) -> u64 {
+        if self == Course::Tables { TABLE_ROWS } else { 1 }
+    }
+
+    /// Rows of a scan.
+    pub fn scan_rows(self) -> usize {
+        if self == Course::Tables { TABLE_ROWS as usize } else { SCAN_ROWS }
+    }
+}
 
 impl Plan {
     /// Bytes of keys and values.
     pub fn data_bytes(&self) -> u64 {
         self.keys * self.record_bytes()
+    }
+
+    /// Keys that a phase chooses from, of `loaded` ones.
+    pub fn choices(&self, phase: Phase, loaded: u64) -> u64 {
+        let cached = (self.cache_bytes / CACHED_KEY_BYTES).max(1);
+        match phase {
+            Phase::CachedWarm | Phase::Cached => cached.min(loaded),
+            // A scan needs several pages.
+            Phase::CachedScanWarm | Phase::CachedScan => (cached / 12).clamp(1, loaded.max(1)),
+            _ => loaded,
+        }
     }
 
     /// Bytes of one key and its value.
@@ -97,6 +233,17 @@ impl Phase {
             Phase::Warm => "warm",
             Phase::Mix => "mix",
             Phase::Synced => "synced",
+            Phase::OverwriteWarm => "overwrite-warm",
+            Phase::Overwrite => "overwrite",
+            Phase::ZipfOverwriteWarm => "zipf-overwrite-warm",
+            Phase::ZipfOverwrite => "zipf-overwrite",
+            Phase::Absent => "absent",
+            Phase::CachedWarm => "cached-warm",
+            Phase::Cached => "cached",
+            Phase::Scan => "scan",
+            Phase::CachedScanWarm => "cached-scan-warm",
+            Phase::CachedScan => "cached-scan",
+            Phase::Queue => "queue",
         }
     }
 
@@ -110,14 +257,25 @@ impl Phase {
             Phase::Warm => "warm-up of the mix",
             Phase::Mix => "50/50 get/put, uniform",
             Phase::Synced => "synced puts, 64 writers",
+            Phase::OverwriteWarm | Phase::ZipfOverwriteWarm => "warm-up of overwriting",
+            Phase::Overwrite => "overwrite, uniform, until all work is done",
+            Phase::ZipfOverwrite => "overwrite, zipf 0.99, until all work is done",
+            Phase::Absent => "get of what is not there",
+            Phase::CachedWarm | Phase::CachedScanWarm => "warm-up of the cache",
+            Phase::Cached => "get from the cache",
+            Phase::Scan => "scan",
+            Phase::CachedScan => "scan from the cache",
+            Phase::Queue => "queue: pushes and pops by turns, all rounds",
         }
     }
 
     /// Which keys it chooses; `None`: each once, in order of their numbers.
     pub fn distribution(self) -> Option<Distribution> {
         match self {
-            Phase::Load => None,
-            Phase::ZipfWarm | Phase::Zipf => Some(Distribution::Zipf { theta: 0.99 }),
+            Phase::Load | Phase::Queue => None,
+            Phase::ZipfWarm | Phase::Zipf | Phase::ZipfOverwriteWarm | Phase::ZipfOverwrite => {
+                Some(Distribution::Zipf { theta: 0.99 })
+            }
             _ => Some(Distribution::Uniform),
         }
     }
@@ -125,10 +283,38 @@ impl Phase {
     /// Puts in a hundred operations.
     pub fn put_percent(self) -> u64 {
         match self {
-            Phase::Load | Phase::Synced => 100,
-            Phase::Uniform | Phase::ZipfWarm | Phase::Zipf => 0,
-            Phase::Warm | Phase::Mix => 50,
+            Phase::Load
+            | Phase::Synced
+            | Phase::OverwriteWarm
+            | Phase::Overwrite
+            | Phase::ZipfOverwriteWarm
+            | Phase::ZipfOverwrite => 100,
+            Phase::Warm | Phase::Mix | Phase::Queue => 50,
+            _ => 0,
         }
+    }
+
+    /// Whether it scans.
+    pub fn scans(self) -> bool {
+        matches!(self, Phase::Scan | Phase::CachedScanWarm | Phase::CachedScan)
+    }
+
+    /// Whether it puts rows, and as many at once as a contestant likes may be handed over.
+    pub fn is_write_of_rows(self) -> bool {
+        !matches!(self, Phase::Synced | Phase::Warm | Phase::Mix) && self.put_percent() > 0
+    }
+
+    /// Whether it only prepares another one.
+    pub fn is_warm_up(self) -> bool {
+        matches!(
+            self,
+            Phase::ZipfWarm
+                | Phase::Warm
+                | Phase::OverwriteWarm
+                | Phase::ZipfOverwriteWarm
+                | Phase::CachedWarm
+                | Phase::CachedScanWarm
+        )
     }
 
     /// Whether the probe beside it writes.
@@ -139,7 +325,13 @@ impl Phase {
     /// The longest it may last, seconds.
     pub fn seconds(self, plan: &Plan) -> f64 {
         match self {
-            Phase::Load => plan.load_seconds_max,
+            Phase::Load
+            | Phase::OverwriteWarm
+            | Phase::Overwrite
+            | Phase::ZipfOverwriteWarm
+            | Phase::ZipfOverwrite
+            | Phase::Queue => plan.load_seconds_max,
+            Phase::CachedWarm | Phase::CachedScanWarm => 2.0,
             Phase::ZipfWarm | Phase::Warm => plan.warm_seconds_max,
             // Long enough to measure, too short to fill a store that is 70 % full.
             Phase::Synced => plan.seconds.min(2.0),
@@ -150,7 +342,14 @@ impl Phase {
     /// The most operations it may do.
     pub fn operations_max(self, plan: &Plan) -> u64 {
         match self {
-            Phase::Load | Phase::ZipfWarm | Phase::Warm => plan.keys,
+            Phase::Load
+            | Phase::ZipfWarm
+            | Phase::Warm
+            | Phase::OverwriteWarm
+            | Phase::Overwrite
+            | Phase::ZipfOverwriteWarm
+            | Phase::ZipfOverwrite => plan.keys,
+            Phase::Queue => plan.queue * 2,
             _ => u64::MAX,
         }
     }

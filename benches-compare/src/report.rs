@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::comparison::{Measured, Play};
 use crate::contestant::{Entrant, Kind, Result};
-use crate::plan::{Phase, Plan};
+use crate::plan::{Course, Phase, Plan};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
@@ -34,10 +34,11 @@ struct Ratio {
     fraction_of_device: f64,
     /// The peer's CPU an operation over ours.
     cpu: f64,
+    /// Bytes written for each byte put, over the peer's.
+    written: Option<f64>,
 }
 
 const OURS: &str = "entresol";
-const SHOWN: [Phase; 5] = [Phase::Load, Phase::Uniform, Phase::Zipf, Phase::Mix, Phase::Synced];
 
 impl Report {
     /// The report of `plays`.
@@ -67,12 +68,13 @@ impl Report {
 
     fn ratios(&self) -> Vec<Ratio> {
         let mut ratios = Vec::new();
-        for phase in SHOWN {
+        for phase in self.plan.course.shown() {
             for (peer, _) in self.rows.iter().filter(|(name, _)| !is_ours(name)) {
                 let rate = |m: &Measured| m.ops_per_second;
-                let found = |m: &Measured| m.figures.rate_found();
+                let found = |m: &Measured| m.figures.rate_found(self.plan.course);
                 let fraction = |m: &Measured| m.fraction_of_device;
                 let cpu = |m: &Measured| m.figures.cpu_us_per_op;
+                let written = |m: &Measured| m.figures.write_amplification();
                 let over = |value: &dyn Fn(&Measured) -> f64| {
                     Some(self.median(OURS, phase, value)? / self.median(peer, phase, value)?)
                 };
@@ -80,7 +82,16 @@ impl Report {
                     (over(&rate), over(&found), over(&fraction), over(&cpu))
                 {
                     let cpu = 1.0 / cpu;
-                    ratios.push(Ratio { phase, peer, throughput, found, fraction_of_device, cpu });
+                    let written = over(&written).filter(|ratio| ratio.is_finite());
+                    ratios.push(Ratio {
+                        phase,
+                        peer,
+                        throughput,
+                        found,
+                        fraction_of_device,
+                        cpu,
+                        written,
+                    });
                 }
             }
         }
@@ -98,13 +109,13 @@ impl Report {
 
     fn write_overview(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&["", "kind"]);
-        for phase in SHOWN {
+        for phase in self.plan.course.shown() {
             table.head.push(format!("{} op/s (x device)", phase.name()));
         }
         table.head.extend(["RSS peak".into(), "cap".into()]);
         for (name, kind) in &self.rows {
             let mut row = vec![(*name).to_owned(), kind_name(*kind).to_owned()];
-            for phase in SHOWN {
+            for phase in self.plan.course.shown() {
                 let rate = self.median(name, phase, &|m| m.ops_per_second);
                 let fraction = self.median(name, phase, &|m| m.fraction_of_device);
                 row.push(match (rate, fraction) {
@@ -137,6 +148,7 @@ impl Report {
             "p99",
             "misses",
             "wrong",
+            "reads/op",
             "read B/op",
             "WA",
             "rest s",
@@ -152,8 +164,11 @@ impl Report {
             let gets = self.measured(name, phase).map(|m| m.figures.gets).sum();
             let puts = self.measured(name, phase).map(|m| m.figures.puts).sum();
             let share = |m: &Measured| 100.0 * m.figures.misses as f64 / m.figures.gets as f64;
-            let amplification =
-                |m: &Measured| m.figures.written_bytes as f64 / m.figures.user_bytes as f64;
+            let amplification = |m: &Measured| m.figures.write_amplification();
+            let reads = |m: &Measured| {
+                let reads = m.figures.device_reads.map_or(f64::NAN, |reads| reads as f64);
+                reads / m.figures.operations as f64
+            };
             let read = |m: &Measured| m.figures.read_bytes as f64 / m.figures.operations as f64;
             table.rows.push(vec![
                 (*name).to_owned(),
@@ -167,6 +182,7 @@ impl Report {
                 seen(puts, number(&|m| m.figures.put_us.p99, 0)),
                 seen(gets, number(&share, 1) + " %"),
                 number(&|m| m.figures.wrong as f64, 0),
+                number(&reads, 2),
                 number(&read, 0),
                 seen(puts, number(&amplification, 2)),
                 number(&|m| m.figures.quiesce_seconds, 1),
@@ -182,6 +198,29 @@ impl Report {
         write!(f, "{table}")
     }
 
+    /// Operations a second of a queue's rounds: whether they get slower.
+    fn write_queue(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.plan.course != Course::Queue {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\nqueue, operations a second of each round; last over first; CPU us, likewise"
+        )?;
+        for play in &self.plays {
+            let rounds = || play.phases.iter().filter(|m| m.figures.phase == Phase::Queue);
+            let list = |value: &dyn Fn(&Measured) -> f64, digits: usize| {
+                let values: Vec<f64> = rounds().map(value).collect();
+                let words: Vec<String> = values.iter().map(|v| format!("{v:.digits$}")).collect();
+                let over = values.last().zip(values.first()).map_or(0.0, |(last, one)| last / one);
+                format!("{}  ({over:.2})", words.join(" "))
+            };
+            writeln!(f, "{}, round {}: {}", play.name, play.round, list(&|m| m.ops_per_second, 0))?;
+            writeln!(f, "    {}", list(&|m| m.figures.cpu_us_per_op, 1))?;
+        }
+        Ok(())
+    }
+
     fn write_ratios(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&[
             "Entresol over",
@@ -190,6 +229,7 @@ impl Report {
             "without misses",
             "by probe",
             "less CPU",
+            "bytes written",
         ]);
         for ratio in &self.ratios {
             table.rows.push(vec![
@@ -199,6 +239,7 @@ impl Report {
                 format!("{:.2}", ratio.found),
                 format!("{:.2}", ratio.fraction_of_device),
                 format!("{:.1}", ratio.cpu),
+                ratio.written.map_or("-".into(), |written| format!("{written:.2}")),
             ]);
         }
         writeln!(f)?;
@@ -254,9 +295,10 @@ impl fmt::Display for Report {
             mebibytes(plan.cache_bytes),
         )?;
         self.write_overview(f)?;
-        for phase in SHOWN {
+        for phase in self.plan.course.shown() {
             self.write_phase(f, phase)?;
         }
+        self.write_queue(f)?;
         if !self.ratios.is_empty() {
             self.write_ratios(f)?;
         }

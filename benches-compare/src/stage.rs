@@ -9,9 +9,9 @@ use entresol_workload::Recorder;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::{Contestant, Fault, Result, Settings, entrants};
-use crate::plan::{PHASES, Phase, Plan};
+use crate::plan::{Course, Phase, Plan};
 use crate::turn::{Field, Tally, Turn};
-use crate::usage::Usage;
+use crate::usage::{Usage, device_reads};
 
 /// What a contestant's process is told at its start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,8 +20,10 @@ pub struct Brief {
     pub name: String,
     /// Its directory, empty.
     pub directory: PathBuf,
-    /// The file to write 0 to, to come under the memory cap.
-    pub cap: Option<PathBuf>,
+    /// The files to write 0 to, to come under the memory cap.
+    pub cap: Vec<PathBuf>,
+    /// The file that counts reads of devices.
+    pub io_counts: Option<PathBuf>,
     /// The memory cap in force, bytes.
     pub memory_bytes: u64,
     /// The sizes.
@@ -60,6 +62,10 @@ pub struct Figures {
     pub cpu_us_per_op: f64,
     /// CPU of the client where the contestant is a server.
     pub client_cpu_us_per_op: Option<f64>,
+    /// Rows that scans found.
+    pub rows: u64,
+    /// Reads of the device, where a control group counts them.
+    pub device_reads: Option<u64>,
     /// Bytes read from the device.
     pub read_bytes: u64,
     /// Bytes written to the device, background work after the phase included.
@@ -90,23 +96,30 @@ pub struct Latency {
 }
 
 impl Figures {
-    /// Operations a second.
-    pub fn rate(&self) -> f64 {
-        self.operations as f64 / self.seconds
+    /// Operations a second. Of rows in order, all work that they caused belongs to them.
+    pub fn rate(&self, course: Course) -> f64 {
+        let rest = if course.is_ordered() { self.quiesce_seconds } else { 0.0 };
+        self.operations as f64 / (self.seconds + rest)
+    }
+
+    /// Bytes written to the device for each byte of keys and values put.
+    pub fn write_amplification(&self) -> f64 {
+        self.written_bytes as f64 / self.user_bytes as f64
     }
 
     /// Operations a second without the gets that found nothing.
-    pub fn rate_found(&self) -> f64 {
-        (self.operations - self.misses) as f64 / self.seconds
+    pub fn rate_found(&self, course: Course) -> f64 {
+        self.rate(course) * (self.operations - self.misses) as f64 / self.operations as f64
     }
 }
 
 /// Plays `brief`'s contestant until standard input ends.
 pub fn serve(brief: &Brief) -> Result<()> {
-    if let Some(entrance) = &brief.cap {
+    for entrance in &brief.cap {
         std::fs::write(entrance, "0")?;
     }
-    let entrant = entrants().into_iter().find(|entrant| entrant.name == brief.name);
+    let entrant =
+        entrants(brief.plan.course).into_iter().find(|entrant| entrant.name == brief.name);
     let entrant = entrant.ok_or_else(|| format!("there is no contestant '{}'", brief.name))?;
     let settings = Settings {
         directory: brief.directory.clone(),
@@ -119,9 +132,10 @@ pub fn serve(brief: &Brief) -> Result<()> {
     let mut loaded = 0;
     for line in std::io::stdin().lock().lines() {
         let name = line?;
-        let phase = PHASES.into_iter().find(|phase| phase.name() == name.trim());
+        let phases = brief.plan.course.phases();
+        let phase = phases.into_iter().find(|phase| phase.name() == name.trim());
         let phase = phase.ok_or_else(|| format!("there is no phase '{name}'"))?;
-        let figures = play(contestant.as_ref(), &brief.plan, phase, &mut loaded)?;
+        let figures = play(contestant.as_ref(), brief, phase, &mut loaded)?;
         say(&figures)?;
     }
     Ok(())
@@ -136,10 +150,11 @@ fn say(answer: &impl Serialize) -> Result<()> {
 
 fn play(
     contestant: &dyn Contestant,
-    plan: &Plan,
+    brief: &Brief,
     phase: Phase,
     loaded: &mut u64,
 ) -> Result<Option<Figures>> {
+    let Brief { plan, io_counts, .. } = brief;
     let workers = contestant.workers(phase);
     if workers == 0 {
         return Ok(None);
@@ -150,11 +165,15 @@ fn play(
     let rate = contestant.load_rate().filter(|_| phase.is_load());
     let field = Field::new(plan, phase, *loaded, rate);
     let turns = (0..workers as u64).map(|worker| Turn::new(&field, worker)).collect();
+    let reads = || io_counts.as_deref().map(device_reads);
+    let reads_before = reads();
     let (before, client_before) = (Usage::of(measured), Usage::of(own));
     let turns = contestant.play(turns)?;
     if phase.is_load() {
         contestant.flush()?;
         *loaded = field.handed_out();
+    } else if phase == Phase::Queue {
+        *loaded += field.handed_out() / 2;
     }
     let seconds = field.started().elapsed().as_secs_f64();
     let client_after = Usage::of(own);
@@ -163,7 +182,9 @@ fn play(
         contestant.flush()?;
         contestant.quiesce()?;
     }
+    let quiesce_seconds = quiescing.elapsed().as_secs_f64();
     let after = Usage::of(measured);
+    let device_reads = reads().zip(reads_before).map(|(after, before)| after - before);
     let mut tally = Tally::default();
     turns.into_iter().map(Turn::into_tally).for_each(|one| tally.merge(&one));
     let (gets, puts) = (tally.gets.count(), tally.puts.count());
@@ -177,9 +198,11 @@ fn play(
         wrong: tally.wrong,
         seconds,
         paced: rate,
-        quiesce_seconds: quiescing.elapsed().as_secs_f64(),
+        quiesce_seconds,
         cpu_us_per_op: per_op(after.cpu_us - before.cpu_us),
         client_cpu_us_per_op: server.map(|_| per_op(client_after.cpu_us - client_before.cpu_us)),
+        rows: tally.rows,
+        device_reads,
         read_bytes: after.read_bytes.saturating_sub(before.read_bytes),
         written_bytes: after.written_bytes.saturating_sub(before.written_bytes),
         user_bytes: puts * plan.record_bytes(),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use entresol_workload::{KeyChooser, Random, Recorder, Values, key_bytes, mix64};
+use entresol_workload::{KeyChooser, Random, Recorder, Values, mix64};
 
-use crate::plan::{KEY_BYTES, Phase, Plan};
+use crate::plan::{KEY_BYTES, Phase, Plan, QUEUE_LENGTH};
 
 /// What all workers of a phase share.
 #[derive(Debug)]
@@ -58,17 +58,23 @@ pub enum Action {
     Get,
     /// Write it.
     Put,
+    /// Read the rows from it on, as many as the turn says.
+    Scan,
+    /// Read the first row that there is, and remove it.
+    Pop,
 }
 
 /// What came of a worker's operations.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Latencies of gets, nanoseconds.
+    /// Latencies of gets, scans and pops, nanoseconds.
     pub gets: Recorder,
     /// Latencies of puts, nanoseconds.
     pub puts: Recorder,
     /// Gets that found nothing.
     pub misses: u64,
+    /// Rows that scans found.
+    pub rows: u64,
     /// Gets whose value was not what was put, puts that were refused.
     pub wrong: u64,
 }
@@ -83,7 +89,10 @@ impl Field {
         Arc::new(Field {
             phase,
             values: Values::new(plan.seed),
-            loaded: if phase.is_load() { plan.keys } else { loaded },
+            loaded: match phase {
+                Phase::Load => plan.keys,
+                _ => plan.choices(phase, loaded),
+            },
             handed_out: AtomicU64::new(0),
             operations_max: phase.operations_max(plan),
             deadline: started + Duration::from_secs_f64(phase.seconds(plan)),
@@ -137,18 +146,40 @@ impl Turn {
         }
         let number = self.chunk.start;
         self.chunk.start += 1;
-        let percent = self.field.phase.put_percent();
+        let (action, id) = self.choose(number);
+        self.puts_begun += 1;
+        let put = (self.field.phase as u64) << 56 | self.worker << 40 | self.puts_begun;
+        let key = self.field.plan.course.key(id);
+        Some(Ticket { action, key, id, put, begun })
+    }
+
+    #[inline]
+    fn choose(&mut self, number: u64) -> (Action, u64) {
+        let Field { phase, loaded, plan, .. } = &*self.field;
+        if *phase == Phase::Queue {
+            let tail = loaded + number / 2;
+            return match number % 2 {
+                0 => (Action::Put, tail),
+                _ => (Action::Pop, tail - QUEUE_LENGTH.min(plan.keys)),
+            };
+        }
+        let percent = phase.put_percent();
         let puts = percent == 100 || (percent > 0 && self.random.below(100) < percent);
         let id = match &mut self.chooser {
             Some(chooser) => chooser.next(&mut self.random),
             None => number,
         };
-        let action = if puts { Action::Put } else { Action::Get };
-        self.puts_begun += 1;
-        let put = (self.field.phase as u64) << 56 | self.worker << 40 | self.puts_begun;
-        // The hash spreads neighbouring numbers, so that no contestant loads keys in their order.
-        let key = key_bytes(mix64(id) >> 4);
-        Some(Ticket { action, key, id, put, begun })
+        match phase {
+            _ if puts => (Action::Put, id),
+            Phase::Absent => (Action::Get, plan.keys * 4 + id),
+            _ if phase.scans() => (Action::Scan, id - id % plan.course.scan_step()),
+            _ => (Action::Get, id),
+        }
+    }
+
+    /// Rows of a scan.
+    pub fn scan_rows(&self) -> usize {
+        self.field.plan.course.scan_rows()
     }
 
     /// Fills `value` with what the put of `ticket` is to write.
@@ -163,6 +194,7 @@ impl Turn {
     pub fn got(&mut self, ticket: &Ticket, value: Option<&[u8]>) {
         self.tally.gets.record(nanoseconds(ticket.begun));
         match value {
+            None if self.field.phase == Phase::Absent => {}
             None => self.tally.misses += 1,
             Some(value) => {
                 let length = self.field.plan.value_bytes;
@@ -171,6 +203,28 @@ impl Turn {
                 }
             }
         }
+    }
+
+    /// A scan found a row; `before` is the key of the one that it found before.
+    #[inline]
+    pub fn row(&mut self, before: &mut Vec<u8>, (key, value): (&[u8], &[u8])) {
+        let Field { plan, values, .. } = &*self.field;
+        let id = value.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+        let is_right = id.is_some_and(|id| {
+            plan.course.key(id) == key && values.verify(id, plan.value_bytes, value).is_ok()
+        });
+        self.tally.rows += 1;
+        if !is_right || before.as_slice() >= key {
+            self.tally.wrong += 1;
+        }
+        before.clear();
+        before.extend_from_slice(key);
+    }
+
+    /// A scan ended.
+    #[inline]
+    pub fn scanned(&mut self, ticket: &Ticket) {
+        self.tally.gets.record(nanoseconds(ticket.begun));
     }
 
     /// A put ended well.
@@ -215,6 +269,7 @@ impl Tally {
         self.gets.merge(&other.gets);
         self.puts.merge(&other.puts);
         self.misses += other.misses;
+        self.rows += other.rows;
         self.wrong += other.wrong;
     }
 }

@@ -1,6 +1,7 @@
 //! What a process used, as the kernel counts it: CPU, bytes through the block layer, memory.
 
 use std::fs;
+use std::path::Path;
 
 /// Counts of one process since it began, and its peak of memory.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,6 +30,18 @@ impl Usage {
     }
 }
 
+/// Reads of devices that `file` of a control group counts, of either version.
+pub fn device_reads(file: &Path) -> u64 {
+    reads_in(&fs::read_to_string(file).unwrap_or_default())
+}
+
+fn reads_in(text: &str) -> u64 {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let one = words.windows(2).filter(|pair| pair[0] == "Read").map(|pair| pair[1]);
+    let two = words.iter().filter_map(|word| word.strip_prefix("rios="));
+    one.chain(two).filter_map(|count| count.parse::<u64>().ok()).sum()
+}
+
 fn read(pid: u32, file: &str) -> String {
     fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
@@ -54,6 +67,12 @@ mod tests {
     fn cpu_is_read_past_a_name_with_spaces_and_brackets() {
         let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0";
         assert_eq!(cpu_us(stat), 2_000_000);
+    }
+
+    #[test]
+    fn reads_are_counted_in_both_versions_of_control_groups() {
+        assert_eq!(reads_in("254:0 Read 7\n254:0 Write 5\n254:16 Read 2\nTotal 14"), 9);
+        assert_eq!(reads_in("254:0 rbytes=9 wbytes=0 rios=3 wios=0\n254:16 rios=4"), 7);
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl<'t> Flight<'t> {
         self.tickets.slots[slot] = Some(ticket);
         let key = Key::new(SpaceId::default(), &ticket.key);
         let operation = match ticket.action {
-            Action::Get => Operation::Get { key },
+            Action::Get | Action::Scan | Action::Pop => Operation::Get { key },
             Action::Put => {
                 self.tickets.turn.fill(&ticket, value);
                 Operation::Put { key, value, options: self.options }

@@ -7,7 +7,9 @@ use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
 };
 
-use crate::contestant::{Blocking, Contestant, Result, Settings, play_blocking};
+use crate::contestant::{
+    Blocking, Contestant, Result, Settings, VisitRow, play_blocking, play_workers,
+};
 use crate::plan::Phase;
 use crate::turn::Turn;
 
@@ -19,9 +21,14 @@ struct Fjall {
 
 /// Opens fjall in the directory.
 pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
-    let memory = settings.memory_bytes;
+    let (memory, plan) = (settings.memory_bytes, &settings.plan);
+    // Of rows in order as RocksDB.
+    let (memtable, cache) = match plan.course.is_ordered() {
+        false => (memory / 20, plan.cache_bytes),
+        true => (plan.waiting_bytes / 3, plan.cache_bytes + (8 << 20)),
+    };
     let database = Database::builder(settings.directory.join("fjall"))
-        .cache_size(settings.plan.cache_bytes)
+        .cache_size(cache)
         .max_journaling_size((memory / 2).max(64 << 20))
         .worker_threads(2)
         .open()?;
@@ -30,7 +37,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
             .separation_threshold(512)
             .compression(CompressionType::None);
         KeyspaceCreateOptions::default()
-            .max_memtable_size(memory / 20)
+            .max_memtable_size(memtable)
             .with_kv_separation(Some(separation))
     };
     let records = database.keyspace("records", options)?;
@@ -39,7 +46,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
 
 impl Contestant for Fjall {
     fn workers(&self, phase: Phase) -> usize {
-        if phase == Phase::Synced { 64 } else { self.threads }
+        play_workers(phase, self.threads)
     }
 
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
@@ -76,5 +83,17 @@ impl Blocking for Fjall {
             self.database.persist(PersistMode::SyncData)?;
         }
         Ok(())
+    }
+
+    fn scan(&self, key: &[u8], limit: usize, visit: VisitRow<'_>) -> Result<()> {
+        for row in self.records.range(key..).take(limit) {
+            let (key, value) = row.into_inner()?;
+            visit(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        Ok(self.records.remove(key)?)
     }
 }

@@ -4,12 +4,13 @@
 //! No sync per commit and no read-ahead (random reads); 256 puts a transaction while loading, one a
 //! transaction afterwards. In the synced phase every commit syncs.
 
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, FlagSetMode, WithoutTls};
 
-use crate::contestant::{Blocking, Contestant, Result, Settings, play_blocking};
+use crate::contestant::{Blocking, Contestant, Result, Settings, VisitRow, play_blocking};
 use crate::plan::Phase;
 use crate::turn::Turn;
 
@@ -42,7 +43,7 @@ impl Contestant for Lmdb {
     fn workers(&self, phase: Phase) -> usize {
         match phase {
             // There is one writer at a time; more would only wait for its lock.
-            Phase::Load => 1,
+            phase if phase.is_write_of_rows() => 1,
             Phase::Synced => 64,
             _ => self.threads,
         }
@@ -76,6 +77,22 @@ impl Blocking for Lmdb {
         for (key, value) in entries {
             self.table.put(&mut transaction, key, value)?;
         }
+        Ok(transaction.commit()?)
+    }
+
+    fn scan(&self, key: &[u8], limit: usize, visit: VisitRow<'_>) -> Result<()> {
+        let transaction = self.env.read_txn()?;
+        let from = (Bound::Included(key), Bound::Unbounded);
+        for row in self.table.range(&transaction, &from)?.take(limit) {
+            let (key, value) = row?;
+            visit(key, value);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.table.delete(&mut transaction, key)?;
         Ok(transaction.commit()?)
     }
 

@@ -1,7 +1,7 @@
 //! No store at all: every get is a miss, every put is dropped. Shows what the measuring itself
 //! costs in CPU; that much is in every other row too.
 
-use crate::contestant::{Blocking, Contestant, Result, Settings, play_blocking};
+use crate::contestant::{Blocking, Contestant, Result, Settings, VisitRow, play_blocking};
 use crate::plan::Phase;
 use crate::turn::Turn;
 
@@ -13,8 +13,8 @@ pub fn open(_settings: &Settings) -> Result<Box<dyn Contestant>> {
 }
 
 impl Contestant for Nothing {
-    fn workers(&self, _phase: Phase) -> usize {
-        2
+    fn workers(&self, phase: Phase) -> usize {
+        if phase == Phase::Queue { 1 } else { 2 }
     }
 
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
@@ -33,6 +33,14 @@ impl Blocking for Nothing {
     }
 
     fn put(&self, _entries: &[(&[u8], &[u8])], _phase: Phase) -> Result<()> {
+        Ok(())
+    }
+
+    fn scan(&self, _key: &[u8], _limit: usize, _visit: VisitRow<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn remove(&self, _key: &[u8]) -> Result<()> {
         Ok(())
     }
 }

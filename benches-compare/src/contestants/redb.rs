@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
-use crate::contestant::{Blocking, Contestant, Result, Settings, play_blocking};
+use crate::contestant::{Blocking, Contestant, Result, Settings, VisitRow, play_blocking};
 use crate::plan::Phase;
 use crate::turn::Turn;
 
@@ -36,7 +36,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
 impl Contestant for Redb {
     fn workers(&self, phase: Phase) -> usize {
         match phase {
-            Phase::Load => 1,
+            phase if phase.is_write_of_rows() => 1,
             Phase::Synced => 64,
             _ => self.threads,
         }
@@ -62,21 +62,50 @@ impl Blocking for Redb {
     }
 
     fn put(&self, entries: &[(&[u8], &[u8])], phase: Phase) -> Result<()> {
+        self.change(phase, |table| {
+            for (key, value) in entries {
+                table.insert(key, value)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn scan(&self, key: &[u8], limit: usize, visit: VisitRow<'_>) -> Result<()> {
+        let table = self.database.begin_read()?.open_table(TABLE)?;
+        for row in table.range(key..)?.take(limit) {
+            let (key, value) = row?;
+            visit(key.value(), value.value());
+        }
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        self.change(Phase::Queue, |table| {
+            table.remove(key)?;
+            Ok(())
+        })
+    }
+
+    fn load_batch(&self) -> usize {
+        256
+    }
+}
+
+type Records<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
+impl Redb {
+    /// One transaction.
+    fn change(
+        &self,
+        phase: Phase,
+        change: impl FnOnce(&mut Records<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut transaction = self.database.begin_write()?;
         let commit = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         if phase != Phase::Synced && !commit.is_multiple_of(COMMITS_PER_SYNC) {
             transaction.set_durability(Durability::None)?;
         }
-        {
-            let mut table = transaction.open_table(TABLE)?;
-            for (key, value) in entries {
-                table.insert(key, value)?;
-            }
-        }
+        change(&mut transaction.open_table(TABLE)?)?;
         Ok(transaction.commit()?)
-    }
-
-    fn load_batch(&self) -> usize {
-        256
     }
 }

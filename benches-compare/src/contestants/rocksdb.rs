@@ -9,7 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use super::rocksdb_c::*;
-use crate::contestant::{Blocking, Contestant, Fault, Result, Settings, play_blocking};
+use crate::contestant::{
+    Blocking, Contestant, Fault, Result, Settings, VisitRow, play_blocking, play_workers,
+};
 use crate::plan::Phase;
 use crate::turn::Turn;
 
@@ -51,8 +53,14 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
 
 fn options(settings: &Settings) -> Result<*mut Options> {
     let plan = &settings.plan;
-    let buffer_bytes = usize::try_from(plan.memory_bytes / 20)?;
-    let cache_bytes = usize::try_from(plan.cache_bytes)?;
+    // Of rows in order it has what Entresol has for changes that wait, and half of the memory of
+    // Entresol's write buffers as a cache, too; filters and indexes of files come on top.
+    let (buffer_bytes, cache_bytes) = match plan.course.is_ordered() {
+        false => (plan.memory_bytes / 20, plan.cache_bytes),
+        true => (plan.waiting_bytes / 3, plan.cache_bytes + (8 << 20)),
+    };
+    let (buffer_bytes, cache_bytes) =
+        (usize::try_from(buffer_bytes)?, usize::try_from(cache_bytes)?);
     // SAFETY: plain setters on objects made here; the cache and the filter are handed over.
     unsafe {
         let options = rocksdb_options_create();
@@ -67,6 +75,12 @@ fn options(settings: &Settings) -> Result<*mut Options> {
         rocksdb_options_set_use_direct_io_for_flush_and_compaction(options, 1);
         rocksdb_options_set_enable_blob_files(options, 1);
         rocksdb_options_set_min_blob_size(options, 512);
+        if plan.course.is_ordered() {
+            // Levels follow from the write buffers, as its own default of 64 and 256 MiB do.
+            let level = (plan.waiting_bytes / 3 * 4).max(4 << 20);
+            rocksdb_options_set_max_bytes_for_level_base(options, level);
+            rocksdb_options_set_target_file_size_base(options, (level / 4).max(1 << 20));
+        }
         rocksdb_options_set_blob_file_size(options, (plan.data_bytes() / 32).max(8 << 20));
         rocksdb_options_set_blob_reclaim(options, 1);
         rocksdb_options_set_blob_reclaim_age(options, 0.25);
@@ -93,7 +107,7 @@ impl RocksDb {
 
 impl Contestant for RocksDb {
     fn workers(&self, phase: Phase) -> usize {
-        if phase == Phase::Synced { 64 } else { self.threads }
+        play_workers(phase, self.threads)
     }
 
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
@@ -157,6 +171,38 @@ impl Blocking for RocksDb {
             check(error)?;
         }
         Ok(())
+    }
+
+    fn scan(&self, key: &[u8], limit: usize, visit: VisitRow<'_>) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the handle is open; key and value of a row are read before the iterator moves on.
+        unsafe {
+            let rows = rocksdb_create_iterator(self.db, self.read);
+            rocksdb_iter_seek(rows, key.as_ptr().cast(), key.len());
+            let mut seen = 0;
+            while seen < limit && rocksdb_iter_valid(rows) != 0 {
+                let (mut key_bytes, mut value_bytes) = (0, 0);
+                let key = rocksdb_iter_key(rows, &mut key_bytes);
+                let value = rocksdb_iter_value(rows, &mut value_bytes);
+                visit(
+                    std::slice::from_raw_parts(key.cast(), key_bytes),
+                    std::slice::from_raw_parts(value.cast(), value_bytes),
+                );
+                rocksdb_iter_next(rows);
+                seen += 1;
+            }
+            rocksdb_iter_get_error(rows, &mut error);
+            rocksdb_iter_destroy(rows);
+        }
+        check(error)
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        let mut error = ptr::null_mut();
+        let pointer = key.as_ptr().cast();
+        // SAFETY: the handle is open; the key is copied before the call returns.
+        unsafe { rocksdb_remove(self.db, self.write, pointer, key.len(), &mut error) };
+        check(error)
     }
 }
 

@@ -20,6 +20,7 @@ opaque!(
     ReadOptions,
     WriteOptions,
     FlushOptions,
+    Iterator,
     PinnableSlice
 );
 
@@ -82,6 +83,24 @@ unsafe extern "C" {
         value_bytes: usize,
         error: *mut *mut c_char,
     );
+    pub(super) fn rocksdb_options_set_max_bytes_for_level_base(o: *mut Options, bytes: u64);
+    pub(super) fn rocksdb_options_set_target_file_size_base(o: *mut Options, bytes: u64);
+    #[link_name = "rocksdb_delete"]
+    pub(super) fn rocksdb_remove(
+        db: *mut Db,
+        w: *const WriteOptions,
+        key: *const c_char,
+        key_bytes: usize,
+        error: *mut *mut c_char,
+    );
+    pub(super) fn rocksdb_create_iterator(db: *mut Db, r: *const ReadOptions) -> *mut Iterator;
+    pub(super) fn rocksdb_iter_seek(i: *mut Iterator, key: *const c_char, key_bytes: usize);
+    pub(super) fn rocksdb_iter_valid(i: *const Iterator) -> c_uchar;
+    pub(super) fn rocksdb_iter_next(i: *mut Iterator);
+    pub(super) fn rocksdb_iter_key(i: *const Iterator, bytes: *mut usize) -> *const c_char;
+    pub(super) fn rocksdb_iter_value(i: *const Iterator, bytes: *mut usize) -> *const c_char;
+    pub(super) fn rocksdb_iter_get_error(i: *const Iterator, error: *mut *mut c_char);
+    pub(super) fn rocksdb_iter_destroy(i: *mut Iterator);
     pub(super) fn rocksdb_get_pinned(
         db: *mut Db,
         r: *const ReadOptions,

@@ -115,7 +115,9 @@ impl Connection<'_> {
             && let Some(ticket) = turn.next()
         {
             match ticket.action {
-                Action::Get => self.protocol.get(&ticket.key, &mut output),
+                Action::Get | Action::Scan | Action::Pop => {
+                    self.protocol.get(&ticket.key, &mut output)
+                }
                 Action::Put => {
                     turn.fill(&ticket, &mut value);
                     self.protocol.put(&ticket.key, &value, &mut output);

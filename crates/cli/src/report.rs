@@ -20,6 +20,8 @@ pub(crate) enum Format {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     fields: Map<String, Value>,
+    /// Names of fields that are figures of a part, and get tables of their own.
+    parts: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -39,6 +41,12 @@ impl Report {
     /// Sets a figure rounded to what a reader can use.
     pub(crate) fn figure(&mut self, name: &str, value: f64) {
         self.set(name, rounded(value));
+    }
+
+    /// Sets the figures of a part of the bench.
+    pub(crate) fn part(&mut self, name: &str, figures: Map<String, Value>) {
+        self.parts.push(name.to_owned());
+        self.set(name, figures);
     }
 
     /// Adds a sentence that qualifies the figures.
@@ -74,7 +82,14 @@ impl Report {
                     table.add_row([name.as_str(), "none"]);
                 }
                 Value::Array(rows) if rows.iter().all(Value::is_object) => {
-                    lists.push((name, rows));
+                    lists.push((name, rows_table(rows)));
+                }
+                Value::Object(figures) if self.parts.contains(name) => {
+                    let mut part = plain_table(&["figure", "value"]);
+                    for (name, value) in figures {
+                        part.add_row([name.clone(), text(value)]);
+                    }
+                    lists.push((name, part));
                 }
                 _ => {
                     table.add_row([name.clone(), text(value)]);
@@ -82,8 +97,8 @@ impl Report {
             }
         }
         println!("{table}");
-        for (name, rows) in lists {
-            println!("{name}\n{}", rows_table(rows));
+        for (name, table) in lists {
+            println!("{name}\n{table}");
         }
         for note in &self.notes {
             println!("* {note}");

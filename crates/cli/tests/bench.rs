@@ -17,11 +17,17 @@ fn refused(arguments: &[&str], expected: &str) {
 #[test]
 fn benches_print_the_fields_of_record_and_leave_nothing_behind() {
     let directory = Directory::new("bench");
-    let cases: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 10] = [
         ("flash-get", &["device_reads_per_get", "fraction_of_device", "ops_per_second"]),
         ("load", &["records_per_second", "write_amplification", "cpu_us_per_op"]),
         ("ram-per-record", &["bytes_per_record", "worst_bytes_per_record", "lost_keys"]),
         ("recovery", &["records_per_second", "clean_records_per_second", "lost_keys"]),
+        ("ordered-get", &["reads_per_get", "ram_bytes_per_row", "cpu_us_per_op"]),
+        ("ordered-scan", &["reads_per_scan", "ops_per_second", "cpu_us_per_op"]),
+        ("ordered-put", &["reads_per_put", "write_amplification", "ops_per_second"]),
+        ("ordered-overwrite", &["reads_per_put", "write_amplification", "cpu_us_per_op"]),
+        ("ordered-load", &["reads_per_put", "write_amplification", "ram_bytes_per_row"]),
+        ("ordered-recovery", &["seconds_to_first_answer", "clean_seconds_to_first_answer"]),
     ];
     for (bench, fields) in cases {
         let arguments =

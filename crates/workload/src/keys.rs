@@ -185,6 +185,45 @@ impl Permutation {
     }
 }
 
+/// How the number of a key lies in its bytes, and so which keys are neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyLayout {
+    /// Text: as [`key_bytes`] makes it.
+    #[default]
+    Text,
+    /// The number, then its hash: numbers in a row are keys in a row.
+    Ascending,
+    /// The hash of the number, then the number: neighbours have nothing to do with each other.
+    Scattered,
+}
+
+impl KeyLayout {
+    /// The bytes of key `id`. With `Text`, `id` is below 2^60.
+    #[inline]
+    pub fn key(self, id: u64) -> [u8; 16] {
+        let (high, low) = match self {
+            KeyLayout::Text => return key_bytes(id),
+            KeyLayout::Ascending => (id, mix64(id)),
+            KeyLayout::Scattered => (mix64(id), id),
+        };
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&high.to_be_bytes());
+        key[8..].copy_from_slice(&low.to_be_bytes());
+        key
+    }
+
+    /// The number that [`KeyLayout::key`] made `key` of, if it did.
+    pub fn id(self, key: &[u8]) -> Option<u64> {
+        let half = |at: usize| Some(u64::from_be_bytes(key.get(at..at + 8)?.try_into().ok()?));
+        let id = match self {
+            KeyLayout::Text => return key_id(key),
+            KeyLayout::Ascending => half(0)?,
+            KeyLayout::Scattered => half(8)?,
+        };
+        (self.key(id) == key).then_some(id)
+    }
+}
+
 /// The bytes of key `id`: `k` and fifteen hexadecimal digits. `id` is below 2^60.
 #[inline]
 pub fn key_bytes(id: u64) -> [u8; 16] {

@@ -15,7 +15,7 @@ mod values;
 
 pub use arrivals::{Arrivals, Schedule};
 pub use entresol_random::{Random, mix64};
-pub use keys::{Distribution, KeyChooser, Permutation, key_bytes, key_id};
+pub use keys::{Distribution, KeyChooser, KeyLayout, Permutation, key_bytes, key_id};
 pub use mix::{Action, Mix, YCSB};
 pub use plan::{BIGMEMORY, BigMemory, Extrapolation, Grid, Slopes};
 pub use sizes::Sizes;

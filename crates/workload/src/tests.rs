@@ -264,3 +264,15 @@ fn extrapolation_scales_the_slopes() {
     assert_eq!(far.load_seconds, 2_000.0);
     assert_eq!(far.open_seconds, Some((200.0, 20.0)));
 }
+
+#[test]
+fn a_key_has_the_order_that_its_layout_says_and_tells_its_number() {
+    for layout in [KeyLayout::Text, KeyLayout::Ascending, KeyLayout::Scattered] {
+        for id in [0, 1, 255, 256, 1 << 40] {
+            assert_eq!(layout.id(&layout.key(id)), Some(id), "{layout:?}");
+        }
+        assert_eq!(layout.id(b"of something else"), None);
+    }
+    let ascends = |layout: KeyLayout| (0..1000).all(|id| layout.key(id) < layout.key(id + 1));
+    assert!(ascends(KeyLayout::Ascending) && !ascends(KeyLayout::Scattered));
+}

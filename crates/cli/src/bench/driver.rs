@@ -13,19 +13,19 @@
 //! longer.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use entresol_tier::PutOptions;
 use entresol_workload::{
-    Action, Arrivals, KeyChooser, Mix, Random, Schedule, Sizes, Values, key_bytes, mix64,
+    Action, Arrivals, KeyChooser, KeyLayout, Mix, Random, Schedule, Sizes, Values, mix64,
 };
 
 use super::inserts::{self, Inserts};
 pub(crate) use super::tally::Tally;
-use super::target::{Answer, Connection, Request};
+use super::target::{Answer, Connection, Request, Span};
 use crate::failure::{Failure, Outcome};
 
 /// Operations chosen ahead of their begin.
@@ -46,6 +46,10 @@ pub(crate) struct Job {
     pub(crate) keys: u64,
     /// The first of them.
     pub(crate) first_key: u64,
+    /// What bytes they have.
+    pub(crate) layout: KeyLayout,
+    /// Entries of a scan.
+    pub(crate) scan_entries: RangeInclusive<u64>,
     /// Sizes of values, a function of the key.
     pub(crate) sizes: Sizes,
     /// How puts are made.
@@ -202,6 +206,7 @@ enum SlotKind {
     Read,
     Write,
     ReadThenWrite,
+    Scan,
 }
 
 impl<'a, C: Connection> Thread<'a, C> {
@@ -375,7 +380,7 @@ impl<'a, C: Connection> Thread<'a, C> {
             Action::Read => SlotKind::Read,
             Action::Update | Action::Insert => SlotKind::Write,
             Action::ReadModifyWrite => SlotKind::ReadThenWrite,
-            Action::Scan => return self.scan(intended_ns, begun_ns),
+            Action::Scan => SlotKind::Scan,
         };
         let Some(number) = self.state.free.pop() else { return Ok(()) };
         self.state.slots[number as usize] = Slot { id, intended_ns, begun_ns, kind };
@@ -384,9 +389,10 @@ impl<'a, C: Connection> Thread<'a, C> {
         }
         match kind {
             SlotKind::Write => self.put(number, id),
+            SlotKind::Scan => self.scan(number, id)?,
             _ => {
                 let state = &mut self.state;
-                let key = key_bytes(id);
+                let key = self.job.layout.key(id);
                 self.connection.begin(u64::from(number), Request::Get(&key), &mut |t, a| {
                     state.finish(t, a);
                 });
@@ -433,7 +439,7 @@ impl<'a, C: Connection> Thread<'a, C> {
         let length = value_length(&self.job.sizes, id);
         let value = &mut self.value[..length];
         self.shared.values.fill(id, self.state.puts, value);
-        let key = key_bytes(id);
+        let key = self.job.layout.key(id);
         let state = &mut self.state;
         let request = Request::Put(&key, value, self.job.put);
         self.connection.begin(u64::from(number), request, &mut |t, a| state.finish(t, a));
@@ -446,14 +452,13 @@ impl<'a, C: Connection> Thread<'a, C> {
         }
     }
 
-    fn scan(&mut self, intended_ns: u64, begun_ns: u64) -> Outcome<()> {
-        const LENGTH_MAX: u64 = 100;
-        let limit = 1 + self.random.below(LENGTH_MAX) as usize;
-        let draw = self.random.next();
-        self.state.tally.scanned += self.connection.scan(draw, limit)?;
-        self.state.read_clock();
-        self.state.record(SlotKind::Read, (intended_ns, begun_ns));
-        Ok(())
+    fn scan(&mut self, number: u32, id: u64) -> Outcome<()> {
+        let (least, most) = self.job.scan_entries.clone().into_inner();
+        let limit = (least + self.random.below(most - least + 1)) as usize;
+        let key = self.job.layout.key(id);
+        let span = Span { key: &key, draw: self.random.next(), limit };
+        let state = &mut self.state;
+        self.connection.scan(u64::from(number), span, &mut |t, a| state.finish(t, a))
     }
 }
 
@@ -493,7 +498,7 @@ impl State<'_> {
     fn record(&mut self, kind: SlotKind, (intended_ns, begun_ns): (u64, u64)) {
         let latency = self.read_ns.saturating_sub(intended_ns);
         match kind {
-            SlotKind::Read => self.tally.reads.record(latency),
+            SlotKind::Read | SlotKind::Scan => self.tally.reads.record(latency),
             _ => self.tally.writes.record(latency),
         }
         if self.job.arrivals != Arrivals::Closed {
@@ -532,6 +537,7 @@ impl State<'_> {
             }
             (Answer::Missing, SlotKind::Read | SlotKind::ReadThenWrite) => self.tally.misses += 1,
             (Answer::Done, SlotKind::Write) => {}
+            (Answer::Rows(count), SlotKind::Scan) => self.tally.scanned += count,
             (Answer::Failed(why), _) => {
                 self.tally.failures += 1;
                 self.problem(why.clone());

@@ -6,6 +6,7 @@ pub(crate) mod driver;
 pub(crate) mod grid;
 mod inserts;
 mod mixed;
+mod ordered;
 mod own_database;
 pub(crate) mod probe;
 mod ram;
@@ -55,6 +56,18 @@ pub(crate) enum Name {
     Recovery,
     /// Durable puts with 64 in flight, and with one
     Synced,
+    /// Ordered table: gets of rows that are there, that are not, with Zipf, and from the cache
+    OrderedGet,
+    /// Ordered table: scans of 100 rows, after loads in random order and in the order of the keys
+    OrderedScan,
+    /// Ordered table: blind puts with all merges that they cause, uniform and Zipf
+    OrderedPut,
+    /// Ordered table: rows put again in the steady state of reclaim, uniform and Zipf
+    OrderedOverwrite,
+    /// Ordered table: puts of new rows, in random order and in the order of the keys
+    OrderedLoad,
+    /// Ordered table: time to the first answer after a kill -9 and after a clean stop
+    OrderedRecovery,
     /// The data grid tutorial: a RAM table against a flash table in one run
     Grid,
     /// Billions of entries, scaled to this machine: fill, then 90 % gets and 10 % puts
@@ -83,12 +96,13 @@ Examples:
   entresol bench zipf-get --keys 4M --memory 1GiB --json
   entresol bench ycsb-a --target redis://127.0.0.1:6379 --threads 4
   entresol bench overwrite --fill 80 --distribution zipf
+  entresol bench ordered-put --rows 2M --memory 64MiB --json
   entresol bench grid --iterations 20000")]
 pub(crate) struct BenchArgs {
     /// Which bench
     name: Name,
-    /// Entries to fill the store with
-    #[arg(long, value_parser = parse_entries)]
+    /// Entries to fill the store with; rows, of an ordered table
+    #[arg(long, visible_alias = "rows", value_parser = parse_entries)]
     keys: Option<u64>,
     /// Bytes of each value: BYTES, MIN-MAX or lognormal:MEDIAN:SIGMA:MAX
     #[arg(long, alias = "payload")]
@@ -211,6 +225,12 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome<()> {
         Name::Overwrite => writes::overwrite(&setup)?,
         Name::Recovery => recovery::recovery(&setup)?,
         Name::Synced => synced::synced(&setup)?,
+        Name::OrderedGet => ordered::get(&setup)?,
+        Name::OrderedScan => ordered::scan(&setup)?,
+        Name::OrderedPut => ordered::put(&setup)?,
+        Name::OrderedOverwrite => ordered::overwrite(&setup)?,
+        Name::OrderedLoad => ordered::load(&setup)?,
+        Name::OrderedRecovery => ordered::recovery(&setup)?,
         Name::Grid => grid::grid(&setup, args.grid(&setup))?,
         Name::Bigmemory => bigmemory::bigmemory(&setup)?,
         Name::YcsbA => mixed::ycsb(&setup, 0)?,
@@ -242,6 +262,17 @@ struct Defaults {
     durability: Durability,
 }
 
+/// What the benches of ordered tables have.
+const ORDERED: Defaults = Defaults {
+    keys: 1_000_000,
+    value_bytes: 100,
+    threads: 1,
+    in_flight: 32,
+    fill: 70,
+    seconds: 10.0,
+    durability: Durability::Memory,
+};
+
 impl Name {
     /// Refuses a server where the bench looks inside of the engine.
     fn demand_target(self, setup: &Setup) -> Outcome<()> {
@@ -250,9 +281,28 @@ impl Name {
             Name::Recovery => "recovery",
             Name::Synced => "synced",
             Name::Device => "device",
+            Name::OrderedGet => "ordered-get",
+            Name::OrderedScan => "ordered-scan",
+            Name::OrderedPut => "ordered-put",
+            Name::OrderedOverwrite => "ordered-overwrite",
+            Name::OrderedLoad => "ordered-load",
+            Name::OrderedRecovery => "ordered-recovery",
             _ => return Ok(()),
         };
         setup.embedded_only(name)
+    }
+
+    /// Whether it is of ordered tables.
+    fn is_ordered(self) -> bool {
+        matches!(
+            self,
+            Name::OrderedGet
+                | Name::OrderedScan
+                | Name::OrderedPut
+                | Name::OrderedOverwrite
+                | Name::OrderedLoad
+                | Name::OrderedRecovery
+        )
     }
 
     fn defaults(self) -> Defaults {
@@ -293,6 +343,12 @@ impl Name {
                 durability: Durability::Process,
                 ..base
             },
+            Name::OrderedRecovery => Defaults { durability: Durability::Process, ..ORDERED },
+            Name::OrderedGet
+            | Name::OrderedScan
+            | Name::OrderedPut
+            | Name::OrderedOverwrite
+            | Name::OrderedLoad => ORDERED,
             Name::Bigmemory => Defaults { keys: 2_000_000, seconds: 12.0, ..base },
             // Room for what they insert.
             Name::YcsbD | Name::YcsbE => Defaults { fill: 50, ..base },
@@ -354,11 +410,16 @@ impl BenchArgs {
 
     /// Options that were given and change nothing of this bench, or of what it drives.
     fn idle_options(&self) -> Vec<&'static str> {
-        use Name::{Device, Grid, Load, RamPerRecord, Recovery, Synced, YcsbE};
+        use Name::{
+            Device, Grid, Load, OrderedLoad, OrderedOverwrite, OrderedRecovery, RamPerRecord,
+            Recovery, Synced, YcsbE,
+        };
         let name = self.name;
         let is_engine = self.target == Target::Embedded;
-        let is_timed = !matches!(name, Grid | Load | RamPerRecord | Recovery);
+        let is_counted = matches!(name, OrderedLoad | OrderedOverwrite | OrderedRecovery);
+        let is_timed = !is_counted && !matches!(name, Grid | Load | RamPerRecord | Recovery);
         let is_mixed = is_timed && name != Device;
+        let has_own_keys = self.name.is_ordered();
         let changes_write_mode = self.write_mode != WriteModeName::Through;
         // What was given, and whether that counts.
         let options = [
@@ -370,7 +431,7 @@ impl BenchArgs {
             ("--fill", self.fill.is_some(), is_engine),
             ("--seconds", self.seconds.is_some(), is_timed),
             ("--rate", self.rate.is_some(), is_mixed || name == Grid),
-            ("--distribution", self.distribution.is_some(), is_mixed),
+            ("--distribution", self.distribution.is_some(), is_mixed && !has_own_keys),
             (
                 "--durability",
                 self.durability.is_some(),

@@ -29,7 +29,7 @@ pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
     let (_buffers, setup) = &setup.with_buffers()?;
     let path = scratch.fresh(BENCH_FILE);
     drop(prepared_file(&path, setup.capacity_bytes())?);
-    fill_and_kill(setup, scratch.path())?;
+    fill_and_kill("recovery", setup, scratch.path())?;
     let mut report = head("recovery", setup);
     let mut crash = Vec::new();
     let cpu = own_cpu_us();
@@ -90,8 +90,8 @@ fn timed_open(setup: &Setup, path: &Path) -> Outcome<(f64, Engine)> {
     Ok((began.elapsed().as_secs_f64(), engine))
 }
 
-/// Lets a child fill the store in `directory`, then kills it.
-fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
+/// Lets a child fill the store of `bench` in `directory`, then kills it.
+pub(crate) fn fill_and_kill(bench: &str, setup: &Setup, directory: &Path) -> Outcome<()> {
     let spinner = progress::spinner("a child fills the store and is killed");
     let program = std::env::current_exe()
         .map_err(|e| Failure::doing("cannot find this program's own file", e))?;
@@ -101,11 +101,12 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
         command.arg("--buffer-directory").arg(buffers);
     }
     command
-        .arg("recovery")
+        .arg(bench)
         .args(["--keys", &setup.keys.to_string()])
         .args(["--value-size", &setup.sizes.to_string()])
         .args(["--shards", &setup.shards.to_string()])
         .args(["--durability", &setup.durability_name()])
+        .args(setup.memory.iter().flat_map(|bytes| ["--memory".to_owned(), bytes.to_string()]))
         .arg("--dir")
         .arg(directory)
         .stdout(Stdio::piped());
@@ -128,6 +129,9 @@ fn fill_and_kill(setup: &Setup, directory: &Path) -> Outcome<()> {
 /// The child's part: fills, says so, and goes on overwriting until it is killed.
 pub(crate) fn fill_until_killed(args: &super::BenchArgs) -> Outcome<()> {
     let setup = args.setup()?;
+    if args.name == super::Name::OrderedRecovery {
+        return super::ordered::fill(&setup);
+    }
     let directory = setup.scratch()?;
     let path = directory.path().join(BENCH_FILE);
     let device = open_file(&path, None, Preparation::Allocated)?;

@@ -1,6 +1,6 @@
 //! The setup of a bench: options resolved against its defaults, and the subject that it drives.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use entresol_tier::{
     Admission, Durability, OpenMode, PutOptions, SessionOptions, SessionUsers, Statistics,
     StoreOptions, TieredOptions, WriteMode,
 };
-use entresol_workload::{Arrivals, Distribution, Mix, Sizes};
+use entresol_workload::{Arrivals, Distribution, KeyLayout, Mix, Sizes};
 
 use super::driver::{Job, Shared, Tally, Until, drive};
 use super::target::{Embedded, Remote};
@@ -56,6 +56,8 @@ const RECORD_OVERHEAD: f64 = 32.0 + 40.0;
 const SEGMENTS_APART: u64 = 12 << 20;
 /// Records begin at multiples of this.
 const RECORD_ALIGNMENT: f64 = 32.0;
+/// Entries of a scan of YCSB.
+const SCAN_ENTRIES: RangeInclusive<u64> = 1..=100;
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: f64 = 16.0;
 
@@ -123,6 +125,8 @@ impl Setup {
             mix: Mix { distribution: self.distribution.unwrap_or(mix.distribution), ..mix },
             keys: self.keys,
             first_key: 0,
+            layout: KeyLayout::Text,
+            scan_entries: SCAN_ENTRIES,
             sizes: self.sizes.clone(),
             put: PutOptions::default(),
             in_flight: self.in_flight,

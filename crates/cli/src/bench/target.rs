@@ -33,8 +33,21 @@ pub(crate) enum Answer<'a> {
     Missing,
     /// Put: done.
     Done,
+    /// Scan: so many entries.
+    Rows(u64),
     /// Refused or failed, and why.
     Failed(String),
+}
+
+/// Where a scan begins, and how far it goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span<'a> {
+    /// From this key on, where the target keeps keys in order.
+    pub(crate) key: &'a [u8],
+    /// From the place that this draws, where it does not (a server: from where the last one ended).
+    pub(crate) draw: u64,
+    /// Most entries; about so many, where they are not in order.
+    pub(crate) limit: usize,
 }
 
 /// Called with the token and the answer of each finished request.
@@ -54,9 +67,9 @@ pub(crate) trait Connection {
     /// Waits for at least `at_least` answers and visits all that are there.
     fn wait(&mut self, at_least: usize, visit: Visit<'_>) -> Outcome<()>;
 
-    /// Visits about `limit` entries in the target's order from a place drawn by `draw` (a server:
-    /// from where the last scan ended); returns how many those were. Waits.
-    fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64>;
+    /// Begins to visit the entries of `span` in the target's order; a target that has no order
+    /// waits for them.
+    fn scan(&mut self, token: u64, span: Span<'_>, visit: Visit<'_>) -> Outcome<()>;
 }
 
 /// The engine in this process.
@@ -104,16 +117,16 @@ impl Connection for Embedded {
         Ok(())
     }
 
-    fn scan(&mut self, draw: u64, limit: usize) -> Outcome<u64> {
+    fn scan(&mut self, token: u64, span: Span<'_>, visit: Visit<'_>) -> Outcome<()> {
         // A cursor is a place in the order of hashes above the number of a shard.
         const SHARD_MASK: u64 = 0xFFFF;
         let (mut count, mut ended) = (0, Ok(()));
-        let from = draw & !SHARD_MASK;
-        self.session.scan(SpaceId(0), (from, limit), self.now, &mut |entry| match entry {
+        let from = span.draw & !SHARD_MASK;
+        self.session.scan(SpaceId(0), (from, span.limit), self.now, &mut |entry| match entry {
             Ok(_) => count += 1,
             Err(error) => ended = Err(Failure::Failed(format!("a scan failed: {error}"))),
         })?;
-        ended.map(|()| count)
+        ended.map(|()| visit(token, Answer::Rows(count)))
     }
 }
 
@@ -188,8 +201,8 @@ impl Connection for Remote {
         }
     }
 
-    fn scan(&mut self, _draw: u64, limit: usize) -> Outcome<u64> {
-        let count = limit.to_string();
+    fn scan(&mut self, token: u64, span: Span<'_>, visit: Visit<'_>) -> Outcome<()> {
+        let count = span.limit.to_string();
         if !self.pending.is_empty() {
             return Err(Failure::CannotRun(
                 "a scan over RESP needs a connection with nothing else in flight; use \
@@ -202,7 +215,8 @@ impl Connection for Remote {
         let (next, entries) =
             scanned.map_err(|why| Failure::Failed(format!("a scan failed: {why}")))?;
         self.cursor = next;
-        Ok(entries)
+        visit(token, Answer::Rows(entries));
+        Ok(())
     }
 }
 
@@ -260,7 +274,8 @@ mod tests {
             stream.write_all(b"-NOPERM no scans for you\r\n").unwrap();
         });
         let mut remote = Remote::new(Client::connect(&address).unwrap(), Arc::default());
-        let ended = remote.scan(0, 5);
+        let span = Span { key: b"", draw: 0, limit: 5 };
+        let ended = remote.scan(0, span, &mut |_, answer| panic!("{answer:?}"));
         server.join().unwrap();
         assert!(matches!(ended, Err(Failure::Failed(said)) if said.contains("NOPERM no scans")));
     }

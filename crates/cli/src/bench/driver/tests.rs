@@ -20,8 +20,8 @@ impl Connection for Prompt {
         Ok(())
     }
 
-    fn scan(&mut self, _draw: u64, _limit: usize) -> Outcome<u64> {
-        Ok(0)
+    fn scan(&mut self, _token: u64, _span: Span<'_>, _visit: Visit<'_>) -> Outcome<()> {
+        Ok(())
     }
 }
 
@@ -34,6 +34,8 @@ fn every_request_that_is_due_within_an_open_run_is_counted() {
         mix: Mix::gets(entresol_workload::Distribution::Uniform),
         keys: 10,
         first_key: 0,
+        layout: KeyLayout::Text,
+        scan_entries: 1..=1,
         sizes: Sizes::Fixed(10),
         put: PutOptions::default(),
         in_flight: 8,
@@ -86,8 +88,8 @@ impl Connection for Slow {
         Ok(())
     }
 
-    fn scan(&mut self, _draw: u64, _limit: usize) -> Outcome<u64> {
-        Ok(0)
+    fn scan(&mut self, _token: u64, _span: Span<'_>, _visit: Visit<'_>) -> Outcome<()> {
+        Ok(())
     }
 }
 
@@ -101,12 +103,14 @@ fn no_key_is_read_before_its_insert_was_answered() {
     for id in 0..KEYS {
         let mut value = vec![0; 30];
         shared.values.fill(id, 1, &mut value);
-        slow.there.insert(key_bytes(id).to_vec(), value);
+        slow.there.insert(KeyLayout::Text.key(id).to_vec(), value);
     }
     let job = Job {
         mix: entresol_workload::YCSB[3],
         keys: KEYS,
         first_key: 0,
+        layout: KeyLayout::Text,
+        scan_entries: 1..=1,
         sizes: Sizes::Fixed(30),
         put: PutOptions::default(),
         in_flight: 4,
