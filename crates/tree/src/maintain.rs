@@ -19,9 +19,12 @@
 //!    before another one names it.
 //! 3. A leaf is durable before its old delta page is removed, and all that a sweep wrote is durable
 //!    before the journal lets go of what came before the sweep.
-//! 4. The journal lets go of nothing after a sweep that failed, or that held a leaf back.
+//! 4. A leaf is absorbed once no inner node on flash names it, and removed once the leaf that has
+//!    its rows is durable.
+//! 5. The journal lets go of nothing after a sweep that failed, or that held a leaf back.
 
 mod clearing;
+mod joins;
 mod leaving;
 mod merging;
 
@@ -42,7 +45,7 @@ use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
 use clearing::{Clearing, low_limit};
 use leaving::Leaving;
-use merging::{Made, Merged, Site, Work};
+use merging::{Absorbed, Made, Merged, Site, Work};
 
 /// Leaves of a round.
 const ROUND_LEAVES: usize = 128;
@@ -73,6 +76,8 @@ pub(crate) struct Maintainer {
     held_back: Option<Error>,
     /// The record that says that tables were closed is still there.
     has_closed_record: bool,
+    /// Leaves whose rows another leaf has. They go once it is durable.
+    absorbed: Vec<Absorbed>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -117,6 +122,7 @@ impl Maintainer {
             leaving: Leaving::default(),
             held_back: None,
             has_closed_record,
+            absorbed: Vec::new(),
         })
     }
 
@@ -176,13 +182,17 @@ impl Maintainer {
                 }
             }
         }
+        while joins::are_ready(shared) {
+            self.begin(shared, now, 1)?;
+            sync(self)?;
+        }
         let last = shared.journal.lock().last();
         shared.write(&mut self.session, now, &closed_key(), &last.0.to_le_bytes())?;
         self.has_closed_record = true;
         shared.store.sync()
     }
 
-    /// Chooses the leaves of a round.
+    /// Chooses the leaves of a round, and joins inner nodes.
     fn begin(&mut self, shared: &Arc<Shared>, now: Timestamp, node_changes: u32) -> Result<()> {
         if self.has_closed_record {
             // Durable with the first stage, and so before any page changes that another one names.
@@ -193,7 +203,9 @@ impl Maintainer {
             self.held_back = None;
             self.sweep = shared.journal.lock().last();
         }
-        let (works, ends_sweep) = self.choose(shared, now)?;
+        let joining = joins::begin(shared);
+        let (mut works, ends_sweep) = self.choose(shared, now)?;
+        joins::add_works(&mut works, &joining);
         let through = shared.journal.lock().last();
         let point = SyncPoint::default();
         let round = Round { point, through, works, ends_sweep, node_changes };
@@ -260,12 +272,12 @@ impl Maintainer {
                 self.cursor = Position { table: after, key: Vec::new() };
                 continue;
             };
-            let high = self.high_of(shared, now, &table, &key)?;
-            works.push(Work::new(&table, key));
-            self.cursor = match high {
+            let (low, high) = self.range_of(shared, now, &table, &key)?;
+            self.cursor = match high.clone() {
                 Some(high) => Position { table: table.id(), key: high },
                 None => Position { table: table.id().saturating_add(1), key: Vec::new() },
             };
+            works.push(Work::new(&table, low, high));
         }
         Ok((works, false))
     }
@@ -297,19 +309,25 @@ impl Maintainer {
         }
     }
 
-    /// Where the leaf of `key` ends; loads what is missing on the way to it.
-    fn high_of(
+    /// The range of the leaves that are merged with that of `key`; loads what is missing on the way
+    /// to it.
+    fn range_of(
         &mut self,
         shared: &Arc<Shared>,
         now: Timestamp,
         table: &Arc<Table>,
         key: &[u8],
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         loop {
-            let place = table.lock().directory.locate(key);
-            let missing = match place {
-                Place::Leaf(at) => return Ok(at.high),
-                Place::Missing(missing) => missing,
+            let missing = {
+                let directory = &mut table.lock().directory;
+                match directory.locate(key) {
+                    Place::Leaf(at) => {
+                        let at = directory.group(at, shared.options.leaf_bytes_max).at;
+                        return Ok((directory.low_of(&at).to_vec(), at.high));
+                    }
+                    Place::Missing(missing) => missing,
+                }
             };
             let record = page_key(table.id(), missing.page(), PageRole::Page);
             let page = shared.read(&mut self.session, now, &record)?;
@@ -347,14 +365,18 @@ impl Maintainer {
     ) -> Result<Round> {
         let mut site = Site { shared, session: &mut self.session, now, through: round.through };
         for work in &mut round.works {
-            work.write_left(&mut site)?;
+            work.write_left(&mut site, &mut self.absorbed)?;
+        }
+        if planted!("absorbed-leaf-removed-early") {
+            joins::remove_leaves(shared, &mut self.session, now, &mut self.absorbed)?;
         }
         round.point = self.session.sync_point();
         Ok(round)
     }
 
-    /// Removes delta pages whose leaf was written anew.
+    /// Removes delta pages whose leaf was written anew, and leaves that were absorbed.
     fn remove_deltas(&mut self, shared: &Arc<Shared>, now: Timestamp, round: &Round) -> Result<()> {
+        joins::remove_leaves(shared, &mut self.session, now, &mut self.absorbed)?;
         for work in &round.works {
             match &work.made {
                 Made::Leaves(made) if made.had_delta => {
@@ -382,20 +404,22 @@ impl Maintainer {
     ) -> Result<Stage> {
         let is_last = round.ends_sweep && round.node_changes != NODE_CHANGES;
         let tables: Vec<Arc<Table>> = if !is_last {
-            let tables = round.works.iter().map(|work| (work.table.id(), &work.table));
-            tables.collect::<BTreeMap<_, _>>().into_values().cloned().collect()
+            let tables = round.works.iter().map(|work| (work.table.id(), Arc::clone(&work.table)));
+            let joining = joins::tables(shared).into_iter().map(|table| (table.id(), table));
+            tables.chain(joining).collect::<BTreeMap<_, _>>().into_values().collect()
         } else {
             shared.tables.lock().open.values().cloned().collect()
         };
         let mut written = Vec::new();
         for table in &tables {
-            let pages = table.lock().directory.to_write(round.node_changes, round.through);
+            let pages = table.lock().directory.pages_to_write(round.node_changes, round.through);
             for page in pages {
                 write_node(shared, &mut self.session, now, table, &page)?;
                 written.push(Written { table: Arc::clone(table), page });
             }
         }
         if written.is_empty() {
+            joins::end(shared, &mut self.session, now)?;
             self.finish(shared, &round)?;
             return Ok(Stage::Idle);
         }
@@ -437,8 +461,8 @@ fn write_node(
     if node.page != ROOT_PAGE {
         return shared.write(session, now, &key, &node.bytes);
     }
-    let (created, name, page) = (node.created.0, table.name(), &node.bytes[..]);
-    write_root(shared, session, now, table, &Root { created, first: node.first, name, page })
+    let (created, name, page) = (node.life.created.0, table.name(), &node.bytes[..]);
+    write_root(shared, session, now, table, &Root { created, first: node.life.first, name, page })
 }
 
 /// Writes page 1 of a table, and with it its name.

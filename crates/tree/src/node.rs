@@ -1,10 +1,14 @@
 //! Inner nodes in memory: where a key's leaf is, without a read.
 
+mod leaving;
+
 use crate::format::{Child, Children, ChildrenBuilder, Damage, NodeFrame};
 use crate::sequence::Sequence;
 
+pub(crate) use leaving::{Edition, Leaving};
+
 /// A node is split where its page would be larger.
-const NODE_BYTES_MAX: usize = 7680;
+pub(crate) const NODE_BYTES_MAX: usize = 7680;
 /// What the page of a node has for each child beside the separator, and for itself.
 const CHILD_BYTES: usize = 32;
 const FRAME_BYTES: usize = 32;
@@ -28,6 +32,12 @@ pub(crate) struct Node {
     pub changes: u32,
     /// Whether it has a page at all.
     pub is_written: bool,
+    /// Of its page on flash.
+    pub edition: Edition,
+    /// Its page has children that other nodes have now, if it is of this edition or older.
+    pub stale: Option<Edition>,
+    /// Children that a left neighbour is to absorb: its pages do not name them any more.
+    pub leaving: Leaving,
     separators: Vec<u8>,
     /// Where each separator ends.
     ends: Vec<u32>,
@@ -46,6 +56,9 @@ impl Node {
             right: 0,
             changes: 0,
             is_written: false,
+            edition: Edition::default(),
+            stale: None,
+            leaving: Leaving::default(),
             separators: Vec::new(),
             ends: Vec::new(),
             children: Vec::new(),
@@ -163,6 +176,78 @@ impl Node {
         self.changes += 1;
     }
 
+    /// Takes out the children from `from` to below `to`, which the child before them absorbed.
+    ///
+    /// # Panics
+    /// Where the first child is among them: nobody in the node could absorb it.
+    pub(crate) fn remove(&mut self, from: usize, to: usize) {
+        assert!(from > 0, "the first child of a node stays");
+        let (start, end) = (self.ends[from - 1], self.ends[to - 1]);
+        self.separators.drain(start as usize..end as usize);
+        self.ends.drain(from..to);
+        for rest in &mut self.ends[from..] {
+            *rest -= end - start;
+        }
+        for child in self.children.drain(from..to) {
+            self.leaving.remove(child.page);
+        }
+        if self.level > 1 {
+            self.loaded.drain(from..to);
+        }
+        self.changes += (to - from) as u32;
+        self.give_back_room();
+    }
+
+    /// Takes over the children of its right neighbour, and what is right of it.
+    pub(crate) fn absorb(&mut self, other: Node) {
+        self.make_room(other.separators.len());
+        let start = self.separators.len() as u32;
+        self.separators.extend_from_slice(&other.separators);
+        self.ends.extend(other.ends.iter().map(|end| end + start));
+        self.children.extend_from_slice(&other.children);
+        self.loaded.extend_from_slice(&other.loaded);
+        self.leaving.extend(other.leaving);
+        (self.high, self.right) = (other.high, other.right);
+        self.changes += 1;
+    }
+
+    /// Lets go of memory that it had for more children.
+    fn give_back_room(&mut self) {
+        if self.children.capacity() > 2 * self.count() + 8 {
+            self.separators.shrink_to_fit();
+            self.ends.shrink_to_fit();
+            self.children.shrink_to_fit();
+            self.loaded.shrink_to_fit();
+        }
+    }
+
+    /// Bytes of its page, or a little more.
+    pub(crate) fn bytes(&self) -> usize {
+        let high = self.high.as_ref().map_or(0, |high| high.len());
+        FRAME_BYTES + high + self.separators.len() + CHILD_BYTES * self.count()
+    }
+
+    /// The child that absorbs child `index`, as far as `leaves` says that it is absorbed.
+    pub(crate) fn absorber(
+        &self,
+        mut index: usize,
+        leaves: impl Fn(&Leaving, u32) -> bool,
+    ) -> usize {
+        while index > 0 && leaves(&self.leaving, self.children[index].page) {
+            index -= 1;
+        }
+        index
+    }
+
+    /// Behind the last child that child `index` absorbs.
+    pub(crate) fn absorbs_to(&self, index: usize, leaves: impl Fn(&Leaving, u32) -> bool) -> usize {
+        let mut end = index + 1;
+        while end < self.count() && leaves(&self.leaving, self.children[end].page) {
+            end += 1;
+        }
+        end
+    }
+
     /// Makes room for one more child. A vector left to itself would double, and nodes are most of
     /// the memory that a table takes.
     fn make_room(&mut self, separator_bytes: usize) {
@@ -181,18 +266,25 @@ impl Node {
 
     /// Whether its page would be too large.
     pub(crate) fn is_too_large(&self) -> bool {
-        let high = self.high.as_ref().map_or(0, |high| high.len());
-        let bytes = FRAME_BYTES + high + self.separators.len() + CHILD_BYTES * self.count();
-        bytes > NODE_BYTES_MAX && self.count() > 1
+        self.bytes() > NODE_BYTES_MAX && self.split_at(Last::IsOld).is_some()
+    }
+
+    /// The child that the right half begins with. A child that leaves stays beside its absorber.
+    fn split_at(&self, last: Last) -> Option<usize> {
+        let stays = |index: &usize| !self.leaving.contains(self.children[*index].page);
+        if last == Last::CameLast {
+            return Some(self.count() - 1).filter(stays);
+        }
+        let middle = self.count() / 2;
+        let right = (middle.max(1)..self.count()).find(stays);
+        right.or_else(|| (1..middle).rev().find(stays))
     }
 
     /// Cuts the right half off, which becomes page `page`. Where keys ascend the left half stays
     /// large: `last` says that the last child is the one that came last.
     pub(crate) fn split(&mut self, page: u32, last: Last) -> Node {
-        let at = match last {
-            Last::CameLast => self.count() - 1,
-            Last::IsOld => self.count() / 2,
-        };
+        let at = self.split_at(last).or_else(|| self.split_at(Last::IsOld));
+        let at = at.expect("a node that is split has a child that stays");
         let start = self.ends[at - 1] as usize;
         let mut right = Node::new(page, self.level);
         right.high = self.high.take();
@@ -200,6 +292,8 @@ impl Node {
         right.separators = self.separators.split_off(start);
         right.ends = self.ends.split_off(at).into_iter().map(|end| end - start as u32).collect();
         right.children = self.children.split_off(at);
+        right.leaving =
+            self.leaving.split_off(|page| right.children.iter().any(|child| child.page == page));
         if self.level > 1 {
             right.loaded = self.loaded.split_off(at);
         }
@@ -225,7 +319,8 @@ impl Node {
     }
 
     /// Its page, with the children that `may_name` allows: it is asked for each one that is in
-    /// memory. `None`, if it must not name the first one.
+    /// memory. `None`, if it must not name the first one. Children that leave are not named: right
+    /// links lead to them.
     pub(crate) fn page_bytes(
         &self,
         sequence: Sequence,
@@ -234,8 +329,14 @@ impl Node {
         let mut builder = ChildrenBuilder::default();
         for (index, child) in self.children.iter().enumerate() {
             let below = if self.level > 1 { self.loaded[index] } else { None };
-            if below.is_none_or(&may_name) {
-                builder.push(self.separator(index), *child);
+            let leaves = |index: usize| {
+                self.children.get(index).is_some_and(|child| self.leaving.contains(child.page))
+            };
+            if below.is_none_or(&may_name) && !leaves(index) {
+                // Who opens the page takes all up to the next child for the range of this one.
+                let unknown = Child { page: child.page, ..UNKNOWN };
+                builder
+                    .push(self.separator(index), if leaves(index + 1) { unknown } else { *child });
             } else if index == 0 {
                 return None;
             }
@@ -251,6 +352,7 @@ impl Node {
             + self.ends.capacity() * size_of::<u32>()
             + self.children.capacity() * size_of::<Child>()
             + self.loaded.capacity() * size_of::<Option<NodeId>>()
+            + self.leaving.memory_bytes()
     }
 }
 

@@ -177,8 +177,9 @@ enum Next {
     Locate,
     /// It has the page of an inner node.
     Load(Missing, Vec<u8>),
-    /// The page of an inner node is not there: it was located before the node was written.
-    Reload,
+    /// The page with this number is not there: it was located before it was absorbed, or before
+    /// the table had inner nodes.
+    Reload(u32),
     /// A leaf says that its keys end before those that the directory gives it.
     Learn { high: Vec<u8>, right: u32 },
     /// It has the delta page and wants the leaf.

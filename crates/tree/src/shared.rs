@@ -1,6 +1,6 @@
 //! What sessions and maintenance of ordered tables share, and how they read and write pages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use entresol_flash::{
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub dropped: Mutex<BTreeMap<u64, Dropped>>,
     pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
     pub memory: Memory,
+    /// Tables some of whose pages are to join, by their numbers. Nothing is locked after it.
+    pub joining: Mutex<BTreeSet<u64>>,
     pub counters: Counters,
     /// Why the last sweep let a leaf keep its changes.
     pub held_back: Mutex<Option<String>>,

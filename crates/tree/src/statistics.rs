@@ -16,6 +16,8 @@ pub(crate) struct Counters {
     pub changes: AtomicU64,
     pub change_bytes: AtomicU64,
     pub pages_cleared: AtomicU64,
+    pub leaves_absorbed: AtomicU64,
+    pub nodes_absorbed: AtomicU64,
 }
 
 impl Counters {
@@ -51,6 +53,10 @@ pub struct TreeStatistics {
     pub change_bytes: u64,
     /// Pages of dropped tables that were removed.
     pub pages_cleared: u64,
+    /// Leaves that a neighbour absorbed.
+    pub leaves_absorbed: u64,
+    /// Inner nodes that a neighbour or the root absorbed.
+    pub nodes_absorbed: u64,
     /// Memory of changes that wait, with what lies idle between them, bytes.
     pub arena_bytes: u64,
     /// Memory of open tables and their inner nodes, bytes.

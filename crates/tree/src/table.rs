@@ -5,6 +5,9 @@
 
 mod copied;
 mod directory;
+mod joins;
+mod nodes;
+mod place;
 mod watches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +16,10 @@ use entresol_flash::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use copied::{Copied, Keys, next_key};
-pub(crate) use directory::{Directory, LeafAt, Missing, NewChild, NodePage, Place, ROOT_PAGE};
+pub(crate) use directory::Directory;
+pub(crate) use joins::{Group, Member, Replacement, is_empty};
+pub(crate) use nodes::NodePage;
+pub(crate) use place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
 pub(crate) use watches::{Watch, Watches};
 
 use crate::pending::Pending;

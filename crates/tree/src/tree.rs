@@ -63,6 +63,7 @@ impl Tree {
             dropped: Mutex::new(dropped),
             merges: Mutex::default(),
             memory,
+            joining: Mutex::default(),
             counters,
             held_back: Mutex::default(),
         };
@@ -139,6 +140,8 @@ impl Tree {
             directory_bytes: memory.directory_bytes(),
             recovered_bytes: memory.recovered_bytes(),
             open_tables: memory.tables(),
+            leaves_absorbed: read(&counters.leaves_absorbed),
+            nodes_absorbed: read(&counters.nodes_absorbed),
         }
     }
 }

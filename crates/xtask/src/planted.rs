@@ -120,6 +120,16 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "restarts::openings_with_few_changes_each_do_not_fill_the_journal",
     },
+    Bug {
+        name: "leaf-absorbed-while-named",
+        caught_by: TABLES,
+        test: "joining::tables_whose_leaves_join_are_a_prefix_of_the_batches_after_any_crash",
+    },
+    Bug {
+        name: "absorbed-leaf-removed-early",
+        caught_by: TABLES,
+        test: "joining::tables_whose_leaves_join_are_a_prefix_of_the_batches_after_any_crash",
+    },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",

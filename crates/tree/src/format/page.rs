@@ -85,6 +85,15 @@ impl<'a> Rows<'a> {
         Ok(key.strip_prefix(self.frame.prefix) == Some(suffix))
     }
 
+    /// How many keys a leaf has: parts stand behind the value of their key.
+    pub fn keys(&self) -> Result<u32, Damage> {
+        let mut keys = 0;
+        for index in 0..self.count() {
+            keys += u32::from(self.row(index)?.effect != Effect::Part);
+        }
+        Ok(keys)
+    }
+
     /// Looks at every byte: entries in order, keys below the high key, lengths within limits.
     pub fn check(&self) -> Result<(), Damage> {
         let mut before: Option<Row<'_>> = None;

@@ -7,7 +7,9 @@ use entresol_flash::{Error, Result, Timestamp};
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::Filter;
-use crate::format::{Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key};
+use crate::format::{
+    Child, Damage, Effect, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key,
+};
 use crate::merge::{
     DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
 };
@@ -15,7 +17,9 @@ use crate::node::is_known;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::table::{Copied, Keys, LeafAt, NewChild, Place, ROOT_PAGE, Table};
+use crate::table::{
+    Copied, Group, Keys, LeafAt, Member, NewChild, Place, ROOT_PAGE, Replacement, Table, is_empty,
+};
 
 /// A delta page is at most this share of its leaf: above it the leaf is written anew.
 const DELTA_SHARE: usize = 3;
@@ -24,12 +28,14 @@ const SMALL_BYTES_MAX: usize = 2 << 10;
 /// Bytes of a change in a delta page beside key and value.
 const ENTRY_BYTES: usize = 6;
 
-/// A leaf of a round.
+/// A leaf of a round, or a group of leaves of which the first absorbs the others.
 pub(super) struct Work {
     pub table: Arc<Table>,
-    /// The leaf's range.
+    /// Its range.
     low: Vec<u8>,
     high: Option<Vec<u8>>,
+    /// The range that was chosen ends here: a reader may enter a leaf in it before the merge.
+    end: Option<Vec<u8>>,
     /// Of which table of the name it is: it may be dropped meanwhile.
     pub created: Sequence,
     pub made: Made,
@@ -55,9 +61,17 @@ pub(super) struct NewLeaves {
     /// Its page, unless that was written with the others.
     page: Option<Vec<u8>>,
     child: Child,
+    /// Leaves that it absorbs, by their numbers.
+    absorbed: Vec<u32>,
     others: Vec<NewChild>,
     /// The table was small.
     grows: bool,
+}
+
+/// A leaf whose rows another leaf has.
+pub(super) struct Absorbed {
+    pub table: u64,
+    pub page: u32,
 }
 
 /// How far a leaf was merged.
@@ -72,11 +86,18 @@ pub(super) enum Merged {
 
 /// What a merge reads.
 struct Input {
-    at: LeafAt,
+    group: Group,
     copied: Copied,
-    base: Option<Vec<u8>>,
-    delta: Option<Vec<u8>>,
+    /// Those of the leaves that have rows, and the last one.
+    leaves: Vec<Pages>,
+    /// Whether the first one has a delta page.
     has_delta: bool,
+}
+
+/// A leaf and its delta page.
+struct Pages {
+    base: Vec<u8>,
+    delta: Option<Vec<u8>>,
 }
 
 /// Where a round does its work.
@@ -99,45 +120,65 @@ impl Site<'_> {
 }
 
 impl Work {
-    pub(super) fn new(table: &Arc<Table>, key: Vec<u8>) -> Work {
+    /// The leaves from `low` to below `end`.
+    pub(super) fn new(table: &Arc<Table>, low: Vec<u8>, end: Option<Vec<u8>>) -> Work {
         let (table, created) = (Arc::clone(table), Sequence(0));
-        Work { table, low: key, high: None, created, made: Made::Nothing }
+        Work { table, low, high: None, end, created, made: Made::Nothing }
+    }
+
+    /// Whether it merges the leaf that begins at `low`.
+    pub(super) fn is_of(&self, table: &Arc<Table>, low: &[u8]) -> bool {
+        self.low == low && self.table.id() == table.id()
     }
 
     /// Reads and merges, and writes the leaves right of the first.
     pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Merged> {
-        let Some((at, copied)) = self.locate(site) else {
+        let Some((group, copied)) = self.locate(site) else {
             let lost = "a node that was in memory is not there any more";
             return Err(damaged(&self.table, &lost));
         };
-        if copied.is_empty() {
-            return Ok(Merged::All);
+        let is_single = group.members.len() == 1;
+        if is_single && copied.is_empty() {
+            return Ok(self.rest());
         }
-        if let Some(delta) = self.merge_into_delta(site, &at, &copied)? {
-            self.made = Made::Delta { at, delta };
-            return Ok(Merged::All);
+        if is_single && let Some(delta) = self.merge_into_delta(site, &group.at, &copied)? {
+            self.made = Made::Delta { at: group.at, delta };
+            return Ok(self.rest());
         }
-        let mut input = self.read(site, at, copied)?;
-        let rest = self.learn(site, &mut input)?;
+        let mut input = self.read(site, group, copied)?;
+        if is_single {
+            self.learn(site, &mut input)?;
+        }
         match self.rewrite(site, &input)? {
             Ok(made) => self.made = made,
             Err(error) => return Ok(Merged::HeldBack(refused(&self.table, &error))),
         }
-        Ok(rest.map_or(Merged::All, Merged::UpTo))
+        Ok(self.rest())
     }
 
-    /// The leaf, its range, and its changes up to `through`.
-    fn locate(&mut self, site: &Site<'_>) -> Option<(LeafAt, Copied)> {
-        let state = self.table.lock();
+    /// What is left of the range that was chosen.
+    fn rest(&self) -> Merged {
+        match &self.high {
+            Some(high) if self.end.as_ref().is_none_or(|end| high < end) => {
+                Merged::UpTo(Work::new(&self.table, high.clone(), self.end.clone()))
+            }
+            _ => Merged::All,
+        }
+    }
+
+    /// The leaves, their range, and their changes up to `through`.
+    fn locate(&mut self, site: &Site<'_>) -> Option<(Group, Copied)> {
+        let mut state = self.table.lock();
         let Place::Leaf(at) = state.directory.locate(&self.low) else { return None };
-        self.low = state.directory.low_of(&at).to_vec();
-        self.created = at.created;
-        self.high.clone_from(&at.high);
+        let group = state.directory.group(at, site.shared.options.leaf_bytes_max);
+        self.low = state.directory.low_of(&group.at).to_vec();
+        self.created = group.at.created;
+        self.high.clone_from(&group.at.high);
         let mut copied = Copied::default();
         let arena = site.shared.arena.read();
         copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
         copied.retain_through(site.through);
-        Some((at, copied))
+        Some((group, copied))
     }
 
     fn keys(&self) -> Keys<'_> {
@@ -163,51 +204,74 @@ impl Work {
         let rows = rows.map_err(|damage| damaged(&self.table, &damage))?;
         let target = DeltaTarget { through: site.through, has_sequences: false };
         let made = merge_delta(rows, child.sequence, &copied.changes(), target);
-        made.map(Some).map_err(|damage| damaged(&self.table, &damage))
+        let made = made.map_err(|damage| damaged(&self.table, &damage))?;
+        let removes = removes(&made.page).map_err(|damage| damaged(&self.table, &damage))?;
+        // A leaf whose rows are mostly gone is written anew: it may join a neighbour then.
+        Ok((removes * 2 < child.rows as usize || removes == 0).then_some(made))
     }
 
-    fn read(&self, site: &mut Site<'_>, at: LeafAt, copied: Copied) -> Result<Input> {
-        let id = self.table.id();
-        let delta_key = page_key(id, at.child.page, PageRole::Delta);
-        let delta = if at.child.delta_bytes > 0 { site.read(&delta_key)? } else { None };
-        let record = site.read(&page_key(id, at.child.page, PageRole::Page))?;
+    fn read(&self, site: &mut Site<'_>, group: Group, copied: Copied) -> Result<Input> {
+        let last = group.members.len() - 1;
+        let (mut leaves, mut has_delta) = (Vec::with_capacity(1), false);
+        for (index, member) in group.members.iter().enumerate() {
+            if index < last && is_empty(&member.child) {
+                continue;
+            }
+            let pages = self.read_leaf(site, &group.at, member)?;
+            has_delta |= index == 0 && pages.delta.is_some();
+            leaves.push(pages);
+        }
+        Ok(Input { group, copied, leaves, has_delta })
+    }
+
+    fn read_leaf(&self, site: &mut Site<'_>, at: &LeafAt, member: &Member) -> Result<Pages> {
+        let (id, child) = (self.table.id(), &member.child);
+        let delta_key = page_key(id, child.page, PageRole::Delta);
+        let delta = if child.delta_bytes > 0 { site.read(&delta_key)? } else { None };
+        let record = site.read(&page_key(id, child.page, PageRole::Page))?;
         let base = match record {
-            Some(record) if at.child.page == ROOT_PAGE => {
+            Some(record) if child.page == ROOT_PAGE => {
                 let root = Root::decode(&record).map_err(|damage| damaged(&self.table, &damage))?;
                 (root.created == at.created.0).then(|| root.page.to_vec())
             }
-            None if at.child.page != ROOT_PAGE => {
-                let missing = format!("page {} is missing", at.child.page);
+            None if child.page != ROOT_PAGE => {
+                let missing = format!("page {} is missing", child.page);
                 return Err(damaged(&self.table, &missing));
             }
             record => record,
         };
-        let has_delta = delta.is_some();
-        Ok(Input { at, copied, base, delta, has_delta })
+        let base = base.unwrap_or_else(|| empty_leaf(Sequence(0)));
+        let rows = Rows::parse(&base).map_err(|damage| damaged(&self.table, &damage))?;
+        let (found, known) = (rows.high_key(), member.high.as_deref());
+        let is_beyond = known.is_some_and(|known| found.is_none_or(|found| found > known));
+        if is_beyond || is_known(child) && child.page != ROOT_PAGE && found != known {
+            let elsewhere = format!("page {} does not end where the next one begins", child.page);
+            return Err(damaged(&self.table, &elsewhere));
+        }
+        Ok(Pages { base, delta })
     }
 
     /// Enters a right neighbour that the directory does not know, and keeps to the leaf's own
     /// range.
-    fn learn(&mut self, site: &Site<'_>, input: &mut Input) -> Result<Option<Work>> {
-        let Some(base) = &input.base else { return Ok(None) };
-        let rows = Rows::parse(base).map_err(|damage| damaged(&self.table, &damage))?;
+    fn learn(&mut self, site: &Site<'_>, input: &mut Input) -> Result<()> {
+        let rows = Rows::parse(&input.leaves[0].base);
+        let rows = rows.map_err(|damage| damaged(&self.table, &damage))?;
         let (high, right) = (rows.high_key(), rows.header().link as u32);
         if high == self.high.as_deref() {
-            return Ok(None);
+            return Ok(());
         }
         let high = high.unwrap_or_default().to_vec();
         let mut state = self.table.lock();
         if state.directory.created() != self.created {
             input.copied = Copied::default();
-            return Ok(None);
+            return Ok(());
         }
-        state.directory.learn(&input.at, &high, right);
-        let rest = Work::new(&self.table, high.clone());
+        state.directory.learn(&input.group.at, &high, right);
         self.high = Some(high);
         input.copied = Copied::default();
         let arena = site.shared.arena.read();
         input.copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
-        Ok(Some(rest))
+        Ok(())
     }
 
     /// New leaves; or why the table's owner must do something first.
@@ -216,28 +280,23 @@ impl Work {
         site: &mut Site<'_>,
         input: &Input,
     ) -> Result<std::result::Result<Made, MergeError>> {
-        let empty;
-        let base = match &input.base {
-            Some(base) => base,
-            None => {
-                empty = empty_leaf(Sequence(0));
-                &empty
-            }
-        };
-        let leaf = Leaf::parse(base, input.delta.as_deref())
-            .map_err(|damage| damaged(&self.table, &damage))?;
+        let leaves = input.leaves.iter();
+        let leaves = leaves.map(|pages| Leaf::parse(&pages.base, pages.delta.as_deref()));
+        let leaves = leaves.collect::<std::result::Result<Vec<_>, _>>();
+        let leaves = leaves.map_err(|damage| damaged(&self.table, &damage))?;
+        let child = &input.group.at.child;
         let function = site.shared.merge_of(&self.table);
         let mut changes = input.copied.changes();
         changes.retain(|change| change.sequence <= site.through);
         let mut limits = site.shared.limits();
-        let is_small = input.at.child.page == ROOT_PAGE;
-        if is_small && base.len() + input.copied.bytes() <= SMALL_BYTES_MAX {
+        let is_small = child.page == ROOT_PAGE;
+        if is_small && input.leaves[0].base.len() + input.copied.bytes() <= SMALL_BYTES_MAX {
             limits.leaf_bytes_max = usize::MAX;
         }
         let grows = is_small && limits.leaf_bytes_max != usize::MAX;
         let number = match grows {
             true => self.table.lock().directory.take_number(),
-            false => input.at.child.page,
+            false => child.page,
         };
         let mut rewrite = Rewrite {
             number,
@@ -246,7 +305,7 @@ impl Work {
             merge: function.as_ref().map(|function| &**function as _),
             fresh: &mut || self.table.lock().directory.take_number(),
         };
-        let mut made = match merge_leaves(&[leaf], &changes, &mut rewrite) {
+        let mut made = match merge_leaves(&leaves, &changes, &mut rewrite) {
             Ok(made) => made,
             Err(MergeError::Damage(damage)) => return Err(damaged(&self.table, &damage)),
             Err(error) => return Ok(Err(error)),
@@ -254,7 +313,10 @@ impl Work {
         if is_small && !grows {
             return Ok(Ok(Made::Small(made.swap_remove(0).page)));
         }
-        self.write_rights(site, made, grows, input.has_delta).map(Ok)
+        let mut leaves = self.write_rights(site, made, grows)?;
+        leaves.had_delta = input.has_delta;
+        leaves.absorbed = input.group.members[1..].iter().map(|member| member.child.page).collect();
+        Ok(Ok(Made::Leaves(leaves)))
     }
 
     /// Writes all leaves but the first, and that one too where nothing names it so far.
@@ -263,8 +325,7 @@ impl Work {
         site: &mut Site<'_>,
         made: Vec<NewLeaf>,
         grows: bool,
-        had_delta: bool,
-    ) -> Result<Made> {
+    ) -> Result<NewLeaves> {
         reserve(site.shared, site.session, site.now, &self.table)?;
         Counters::add(&site.shared.counters.leaf_writes, made.len());
         let mut made = made.into_iter();
@@ -280,12 +341,17 @@ impl Work {
         if grows && let Some(page) = page.take() {
             site.write(&page_key(self.table.id(), first.number, PageRole::Page), &page)?;
         }
-        let number = first.number;
-        Ok(Made::Leaves(NewLeaves { number, had_delta, page, child, others, grows }))
+        let (number, had_delta, absorbed) = (first.number, false, Vec::new());
+        Ok(NewLeaves { number, had_delta, page, child, absorbed, others, grows })
     }
 
-    /// Writes what others wait for, enters it, and lets the changes leave memory.
-    pub(super) fn write_left(&mut self, site: &mut Site<'_>) -> Result<()> {
+    /// Writes what others wait for, enters it, and lets the changes leave memory. Leaves that were
+    /// absorbed by it are added to `absorbed`.
+    pub(super) fn write_left(
+        &mut self,
+        site: &mut Site<'_>,
+        absorbed: &mut Vec<Absorbed>,
+    ) -> Result<()> {
         let id = self.table.id();
         match &mut self.made {
             Made::Nothing => return Ok(()),
@@ -293,25 +359,25 @@ impl Work {
                 site.write(&page_key(id, at.child.page, PageRole::Delta), &delta.page)?;
                 Counters::add(&site.shared.counters.delta_writes, 1);
                 let delta_bytes = delta.page.len() as u16;
-                let child = Child { delta_bytes, filter: delta.filter.0, ..at.child };
-                let directory = &mut self.table.lock().directory;
-                if directory.created() != self.created {
+                let leaf = Child { delta_bytes, filter: delta.filter.0, ..at.child };
+                let (absorbed, others) = (Vec::new(), Vec::new());
+                if !self.enter(site, Replacement { leaf, absorbed, others }, None) {
                     return Ok(());
                 }
-                directory.replace(&self.low, child, Vec::new());
             }
             Made::Leaves(made) => {
                 if let Some(page) = made.page.take() {
                     site.write(&page_key(id, made.number, PageRole::Page), &page)?;
                 }
-                let directory = &mut self.table.lock().directory;
-                if directory.created() != self.created {
+                let pages = made.absorbed.iter();
+                absorbed.extend(pages.map(|page| Absorbed { table: id, page: *page }));
+                Counters::add(&site.shared.counters.leaves_absorbed, made.absorbed.len());
+                let (leaf, others) = (made.child, std::mem::take(&mut made.others));
+                let grown = made.grows.then_some(made.number);
+                let absorbed = std::mem::take(&mut made.absorbed);
+                if !self.enter(site, Replacement { leaf, absorbed, others }, grown) {
                     return Ok(());
                 }
-                if made.grows {
-                    directory.grow(made.number);
-                }
-                directory.replace(&self.low, made.child, std::mem::take(&mut made.others));
             }
             Made::Small(page) => {
                 let first = {
@@ -330,6 +396,22 @@ impl Work {
         Ok(())
     }
 
+    /// Enters new leaves in the directory, unless the table was dropped meanwhile. `grown`: page 1
+    /// was the leaf, which has this number now.
+    fn enter(&self, site: &Site<'_>, made: Replacement, grown: Option<u32>) -> bool {
+        let directory = &mut self.table.lock().directory;
+        if directory.created() != self.created {
+            return false;
+        }
+        if let Some(number) = grown {
+            directory.grow(number);
+        }
+        if directory.replace(&self.low, made, site.shared.options.leaf_bytes_max) {
+            site.shared.joining.lock().insert(self.table.id());
+        }
+        true
+    }
+
     /// Lets the leaf's changes leave memory.
     fn forget(&self, site: &Site<'_>) {
         let mut state = self.table.lock();
@@ -337,6 +419,16 @@ impl Work {
         let high = self.high.as_deref();
         state.pending.remove_through(&mut arena, &self.low, high, site.through);
     }
+}
+
+/// How many rows a delta page removes.
+fn removes(page: &[u8]) -> std::result::Result<usize, Damage> {
+    let rows = Rows::parse(page)?;
+    let mut removes = 0;
+    for index in 0..rows.count() {
+        removes += usize::from(rows.row(index)?.effect == Effect::Remove);
+    }
+    Ok(removes)
 }
 
 /// What the directory knows of a new leaf.

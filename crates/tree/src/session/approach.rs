@@ -30,8 +30,8 @@ pub(super) struct Approach {
     pub leaf: Option<LeafAt>,
     /// The leaf's delta page, where it was read and is needed beside the leaf.
     pub delta: Option<Vec<u8>>,
-    /// How often a page was not there.
-    misses: u32,
+    /// How often the page with this number was not there, one time after another.
+    misses: (u32, u32),
 }
 
 /// What a read waits for.
@@ -76,7 +76,7 @@ pub(super) enum LeafPage<'r> {
 impl Approach {
     pub(super) fn new(table: &Arc<Table>) -> Approach {
         let table = Arc::clone(table);
-        Approach { table, stage: Stage::Idle, leaf: None, delta: None, misses: 0 }
+        Approach { table, stage: Stage::Idle, leaf: None, delta: None, misses: (0, 0) }
     }
 
     /// Does what needs no page.
@@ -98,17 +98,19 @@ impl Approach {
                 let leaf = self.leaf.take().expect("a leaf that was read");
                 self.table.lock().directory.learn(&leaf, &high, right);
             }
-            Next::Reload => self.miss()?,
+            Next::Reload(page) => self.miss(page)?,
             Next::Locate => {}
         }
         self.delta = None;
         Ok(Resumed::Locate)
     }
 
-    /// A page was not there. It may have been located before it moved, but not again and again.
-    fn miss(&mut self) -> Result<()> {
-        self.misses += 1;
-        if self.misses > MISSES_MAX {
+    /// A page was not there. It was located before it was absorbed or moved; but it is not located
+    /// again and again.
+    fn miss(&mut self, page: u32) -> Result<()> {
+        let (same, misses) = self.misses;
+        self.misses = (page, if same == page { misses + 1 } else { 1 });
+        if self.misses.1 > MISSES_MAX {
             return Err(damaged(&self.table, &"a page that another one names is missing"));
         }
         Ok(())
@@ -158,7 +160,7 @@ impl Approach {
         match (self.stage, page) {
             (Stage::Idle, _) => unreachable!("a read that was begun"),
             (Stage::Node(missing), Some(page)) => Arrived::Next(Next::Load(missing, page.to_vec())),
-            (Stage::Node(_), None) => Arrived::Next(Next::Reload),
+            (Stage::Node(missing), None) => Arrived::Next(Next::Reload(missing.page())),
             (Stage::Delta, page) => Arrived::Delta(page),
             (Stage::Leaf, record) => Arrived::Leaf(record),
         }
@@ -177,7 +179,7 @@ impl Approach {
         let is_root = at.child.page == ROOT_PAGE;
         let page = match record {
             None if is_root => return Ok(LeafPage::Empty),
-            None => return Ok(LeafPage::Moved(Next::Reload)),
+            None => return Ok(LeafPage::Moved(Next::Reload(at.child.page))),
             Some(record) if is_root => {
                 let root = Root::decode(record).map_err(damage)?;
                 match root.created.cmp(&at.created.0) {
@@ -210,6 +212,8 @@ impl Approach {
         let Ok(base_bytes) = u16::try_from(base_bytes) else { return Ok(None) };
         let Ok(delta_bytes) = u16::try_from(delta_bytes) else { return Ok(None) };
         let sequence = leaf.base().header().sequence;
-        Ok(Some(Child { sequence, base_bytes, delta_bytes, filter: filter.0, ..at.child }))
+        let rows = leaf.base().keys().map_err(|damage| damaged(&self.table, &damage))?;
+        let filter = filter.0;
+        Ok(Some(Child { sequence, base_bytes, delta_bytes, filter, rows, ..at.child }))
     }
 }

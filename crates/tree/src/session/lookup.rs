@@ -13,7 +13,7 @@ use crate::node::is_known;
 use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
-use crate::table::{Copied, Table};
+use crate::table::{Copied, Place, Table, is_empty};
 
 /// A get on its way.
 pub(super) struct Lookup {
@@ -52,7 +52,7 @@ impl Lookup {
     ) -> Result<Option<PageKey>> {
         match self.approach.resume(shared, next)? {
             Resumed::Visited => {
-                self.teach();
+                self.teach(shared);
                 return Ok(None);
             }
             Resumed::Read(key) => return Ok(Some(key)),
@@ -65,12 +65,13 @@ impl Lookup {
             self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
             state.directory.locate(&self.key)
         };
-        if !self.copied.is_empty() {
+        let has_page = !matches!(&place, Place::Leaf(at) if is_empty(&at.child));
+        if !self.copied.is_empty() || !has_page {
             let changes = self.copied.changes();
             let mut gathered = Gathered::default();
             gathered.start(&self.key);
             gathered.apply_after(Sequence(0), &changes);
-            if gathered.is_whole() {
+            if gathered.is_whole() || !has_page {
                 self.answer(shared, &gathered, visit)?;
                 return Ok(None);
             }
@@ -161,9 +162,14 @@ impl Lookup {
     }
 
     /// Enters what was learnt of a leaf.
-    fn teach(&mut self) {
+    fn teach(&mut self, shared: &Shared) {
         if let (Some(leaf), Some(child)) = (&self.approach.leaf, self.learnt) {
-            self.approach.table.lock().directory.set_child(leaf, child);
+            let table = &self.approach.table;
+            let most = shared.options.leaf_bytes_max;
+            let joins = table.lock().directory.set_child(leaf, child, most);
+            if joins {
+                shared.joining.lock().insert(table.id());
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use crate::error::{damaged, refused};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Pushed, Resolved};
 use crate::rows::{RowBuffer, RowForm};
 use crate::shared::Shared;
-use crate::table::{Copied, Keys, LeafAt, Place, State, Table};
+use crate::table::{Copied, Keys, LeafAt, Place, State, Table, is_empty};
 
 /// Which rows a scan reads.
 #[derive(Debug, Clone, Copy)]
@@ -94,24 +94,46 @@ impl Scanning {
             Resumed::Read(key) => return Ok(Some(key)),
             Resumed::Locate => {}
         }
-        if self.limit <= self.rows.len() || self.high.as_ref().is_some_and(|high| *high <= self.low)
-        {
-            self.end(visit);
-            return Ok(None);
-        }
-        self.copied = Copied::default();
-        let place = {
-            let state = self.approach.table.lock();
-            let place = match self.order {
-                Order::Ascending => state.directory.locate(&self.low),
-                Order::Descending => state.directory.locate_before(self.high.as_deref()),
-            };
-            if let Place::Leaf(at) = &place {
-                (self.copied, self.copied_end) = self.copy(shared, &state, at);
+        loop {
+            let is_over = self.high.as_ref().is_some_and(|high| *high <= self.low);
+            if self.limit <= self.rows.len() || is_over {
+                self.end(visit);
+                return Ok(None);
             }
-            place
-        };
-        Ok(Some(self.approach.head_for(shared, store, place, None)))
+            self.copied = Copied::default();
+            let place = {
+                let state = self.approach.table.lock();
+                let place = match self.order {
+                    Order::Ascending => state.directory.locate(&self.low),
+                    Order::Descending => state.directory.locate_before(self.high.as_deref()),
+                };
+                if let Place::Leaf(at) = &place {
+                    (self.copied, self.copied_end) = self.copy(shared, &state, at);
+                }
+                place
+            };
+            match place {
+                Place::Leaf(at) if is_empty(&at.child) => {
+                    if let Next::Done = self.take_nothing(shared, at.high, visit)? {
+                        return Ok(None);
+                    }
+                }
+                place => return Ok(Some(self.approach.head_for(shared, store, place, None))),
+            }
+        }
+    }
+
+    /// Takes what waits for a leaf without rows that ends at `end`.
+    fn take_nothing(
+        &mut self,
+        shared: &Shared,
+        end: Option<Vec<u8>>,
+        visit: Visit<'_>,
+    ) -> Result<Next> {
+        match self.order {
+            Order::Ascending => self.take_rows(shared, None, end, visit),
+            Order::Descending => self.take_rows_back(shared, None, visit),
+        }
     }
 
     fn end(&mut self, visit: Visit<'_>) {
@@ -175,12 +197,7 @@ impl Scanning {
         let at = self.approach.located().clone();
         let page = match self.approach.leaf_page(record)? {
             LeafPage::Moved(next) => return Ok(next),
-            LeafPage::Empty => {
-                return match self.order {
-                    Order::Ascending => self.take_rows(shared, None, at.high, visit),
-                    Order::Descending => self.take_rows_back(shared, None, visit),
-                };
-            }
+            LeafPage::Empty => return self.take_nothing(shared, at.high, visit),
             LeafPage::Page(page) => page,
         };
         let delta = self.approach.delta.take();
@@ -201,7 +218,8 @@ impl Scanning {
         if self.order == Order::Descending {
             return self.take_rows_back(shared, Some(leaf), visit);
         }
-        let end = high.map(<[u8]>::to_vec);
+        // What waits was copied up to there: the leaf may have absorbed others since.
+        let end = least(high, at.high.as_deref()).map(<[u8]>::to_vec);
         let is_stale = high != at.high.as_deref();
         let next = self.take_rows(shared, Some(leaf), end.clone(), visit)?;
         Ok(match (next, end) {

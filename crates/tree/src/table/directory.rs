@@ -5,47 +5,21 @@
 //! 2. What is loaded is never behind what is on flash: each leaf that a merge makes is entered
 //!    before the changes that it holds leave memory.
 //! 3. After a crash nodes may lack leaves: whoever meets one enters it by `learn`.
+//! 4. A child is absorbed by its left neighbour in the same node, and only once no page on flash
+//!    names it any more: right links lead to it until then, and past it afterwards.
+//! 5. What was located before a join says nothing of nodes and indices after it.
 
+use entresol_planted::planted;
+
+use super::joins::{Group, JoinLimits, Member, Replacement, leaf_bytes, leaver};
+use super::nodes::{Due, Life, NodePage, Nodes};
+use super::place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
 use crate::format::{Child, Damage, Header, PageKind, Root};
-use crate::node::{Last, Node, NodeId, UNKNOWN};
+use crate::node::{Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
 use crate::sequence::Sequence;
 
-/// Number of a table's first page.
-pub(crate) const ROOT_PAGE: u32 = 1;
 /// Numbers of pages that one write of the root sets apart.
 const RESERVED_PAGES: u32 = 1024;
-
-/// Where a key's leaf is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Here.
-    Leaf(LeafAt),
-    /// Behind a node that is not in memory.
-    Missing(Missing),
-}
-
-/// A leaf, as the directory knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LeafAt {
-    pub node: NodeId,
-    pub index: usize,
-    pub child: Child,
-    /// Below which key its keys are.
-    pub high: Option<Vec<u8>>,
-    /// As of the directory: a table that was dropped meanwhile has other nodes.
-    pub created: Sequence,
-}
-
-/// A node to load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missing {
-    page: u32,
-    parent: NodeId,
-    /// The child that it is, or right of which it is.
-    index: usize,
-    is_right: bool,
-    created: Sequence,
-}
 
 /// What a way down through the nodes leads to.
 enum Wanted<'k> {
@@ -68,23 +42,15 @@ impl Wanted<'_> {
 /// Inner nodes, and the numbers of pages.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    nodes: Vec<Node>,
+    nodes: Nodes,
     /// Page 1 is a leaf.
     is_small: bool,
     next_page: u32,
     /// Numbers below this one may be used.
     reserved: u32,
-    /// Changes up to this one belong to a table that had the name before and was dropped.
-    created: Sequence,
-    /// So do pages with numbers below this one.
-    first: u32,
-}
-
-impl Missing {
-    /// The page to read.
-    pub(crate) fn page(&self) -> u32 {
-        self.page
-    }
+    life: Life,
+    /// How often pages were joined.
+    joins: u64,
 }
 
 impl Default for Directory {
@@ -94,12 +60,12 @@ impl Default for Directory {
         let child = Child { page: ROOT_PAGE, base_bytes: 1, ..Child::default() };
         root.insert(0, b"", child, None);
         Directory {
-            nodes: vec![root],
+            nodes: Nodes::new(root),
             is_small: true,
             next_page: ROOT_PAGE + 1,
             reserved: ROOT_PAGE + 1,
-            created: Sequence(0),
-            first: 0,
+            life: Life::default(),
+            joins: 0,
         }
     }
 }
@@ -110,38 +76,38 @@ impl Directory {
         let is_small = Header::decode(root.page)?.kind == PageKind::Leaf;
         let nodes = match is_small {
             true => Directory::default().nodes,
-            false => vec![Node::from_page(ROOT_PAGE, root.page, is_exact)?],
+            false => Nodes::new(Node::from_page(ROOT_PAGE, root.page, is_exact)?),
         };
-        let (created, first) = (Sequence(root.created), root.first);
+        let life = Life { created: Sequence(root.created), first: root.first };
         let fresh = Directory::default();
-        let mut directory = Directory { nodes, is_small, created, first, ..fresh };
-        directory.use_from(first);
+        let mut directory = Directory { nodes, is_small, life, ..fresh };
+        directory.use_from(life.first);
         Ok(directory)
     }
 
     /// Begins anew: the table was dropped by the change `created`. Numbers of pages go on, so that
     /// no page of the new table is one of the old table.
     pub(crate) fn restart(&mut self, created: Sequence) {
-        let (next_page, reserved) = (self.next_page, self.reserved);
-        let fresh = Directory::default();
-        *self = Directory { next_page, reserved, created, first: next_page, ..fresh };
+        let (next_page, reserved, joins) = (self.next_page, self.reserved, self.joins);
+        let life = Life { created, first: next_page };
+        *self = Directory { next_page, reserved, life, joins, ..Directory::default() };
     }
 
     pub(crate) fn created(&self) -> Sequence {
-        self.created
+        self.life.created
     }
 
     /// Pages with numbers below this one are of a table that was dropped.
     pub(crate) fn first(&self) -> u32 {
-        self.first
+        self.life.first
     }
 
-    pub(crate) fn node(&self, node: NodeId) -> &Node {
-        &self.nodes[node.0 as usize]
+    fn node(&self, node: NodeId) -> &Node {
+        self.nodes.get(node)
     }
 
     fn node_mut(&mut self, node: NodeId) -> &mut Node {
-        &mut self.nodes[node.0 as usize]
+        self.nodes.get_mut(node)
     }
 
     /// The leaf whose range has `key`.
@@ -165,8 +131,8 @@ impl Directory {
             };
             if node.level == 1 {
                 let high = node.high_of(index).map(<[u8]>::to_vec);
-                let (child, created) = (*node.child(index), self.created);
-                return Place::Leaf(LeafAt { node: at, index, child, high, created });
+                let (child, created, joins) = (*node.child(index), self.created(), self.joins);
+                return Place::Leaf(LeafAt { node: at, index, child, high, created, joins });
             }
             let Some(below) = node.loaded(index) else {
                 let page = node.child(index).page;
@@ -182,7 +148,8 @@ impl Directory {
     }
 
     fn missing(&self, page: u32, parent: NodeId, index: usize, is_right: bool) -> Missing {
-        Missing { page, parent, index, is_right, created: self.created }
+        let (created, joins) = (self.created(), self.joins);
+        Missing { page, parent, index, is_right, created, joins }
     }
 
     /// Enters the page `bytes` of the node `missing`, unless somebody else was faster.
@@ -192,8 +159,8 @@ impl Directory {
         bytes: &[u8],
         is_exact: bool,
     ) -> Result<(), Damage> {
-        let Missing { page, parent, index, is_right, created } = missing;
-        if created != self.created {
+        let Missing { page, parent, index, is_right, created, joins } = missing;
+        if created != self.created() || joins != self.joins {
             return Ok(());
         }
         let node = Node::from_page(page, bytes, is_exact)?;
@@ -203,14 +170,12 @@ impl Directory {
             return Err(Damage::new("level of an inner node", node.level.into(), expected));
         }
         let separator = is_right.then(|| self.high_below(parent, index)).flatten();
-        let id = NodeId(self.nodes.len() as u32);
-        let above = self.node_mut(parent);
         if let Some(separator) = separator {
             let is_entered =
                 index + 1 < above.count() && above.separator(index + 1) == &separator[..];
             if !is_entered {
-                above.insert(index + 1, &separator, Child { page, ..UNKNOWN }, Some(id));
-                self.nodes.push(node);
+                let (id, child) = (self.nodes.add(node), Child { page, ..UNKNOWN });
+                self.node_mut(parent).insert(index + 1, &separator, child, Some(id));
                 self.split_if_large(parent, index + 1);
             }
         } else if !is_right
@@ -218,8 +183,8 @@ impl Directory {
             && above.child(index).page == page
             && above.loaded(index).is_none()
         {
-            above.set_loaded(index, id);
-            self.nodes.push(node);
+            let id = self.nodes.add(node);
+            self.node_mut(parent).set_loaded(index, id);
         }
         Ok(())
     }
@@ -233,7 +198,7 @@ impl Directory {
     /// A leaf says that its keys end at `high` and that page `right` follows, which the directory
     /// does not know. Whether it was entered: the leaf was located before, and may have changed.
     pub(crate) fn learn(&mut self, leaf: &LeafAt, high: &[u8], right: u32) -> bool {
-        if leaf.created != self.created {
+        if !self.is_current(leaf) {
             return false;
         }
         let node = self.node(leaf.node);
@@ -247,16 +212,29 @@ impl Directory {
         is_new
     }
 
-    /// Puts what a merge made in place of the leaf at `leaf`: the leaf itself, and those right of
-    /// it with their separators.
+    /// Whether node and index of a leaf that was located are still so.
+    fn is_current(&self, leaf: &LeafAt) -> bool {
+        leaf.created == self.created() && leaf.joins == self.joins
+    }
+
+    /// Puts what a merge made in place of the group that begins at `key`. Whether pages are to join
+    /// that were not before.
     ///
     /// # Panics
-    /// Where the leaf is no longer there: only merges change leaves, one at a time.
-    pub(crate) fn replace(&mut self, key: &[u8], leaf: Child, others: Vec<NewChild>) {
+    /// Where the group is no longer there: only merges change leaves, one at a time.
+    pub(crate) fn replace(&mut self, key: &[u8], made: Replacement, leaf_bytes_max: usize) -> bool {
         let Place::Leaf(at) = self.locate(key) else { panic!("a leaf that is merged is known") };
+        let Replacement { leaf, absorbed, others } = made;
         let node = self.node_mut(at.node);
         assert_eq!(node.child(at.index).page, leaf.page, "a leaf is merged by one at a time");
         *node.child_mut(at.index) = leaf;
+        if !absorbed.is_empty() {
+            let right = at.index + 1..at.index + 1 + absorbed.len();
+            let pages = right.clone().map(|index| node.child(index).page);
+            assert!(pages.eq(absorbed), "leaves that were absorbed are where they were");
+            node.remove(right.start, right.end);
+            self.joins += 1;
+        }
         for NewChild { separator, child } in others {
             let Place::Leaf(at) = self.locate(&separator) else { panic!("its node is known") };
             if self.low_of(&at) == separator {
@@ -267,6 +245,196 @@ impl Directory {
                 self.enter(at.node, at.index + 1, &separator, child);
             }
         }
+        let Place::Leaf(at) = self.locate(key) else { panic!("a leaf that is merged is known") };
+        let joins = self.consider(&at, leaf_bytes_max);
+        self.consider_node(at.node, key) || joins
+    }
+
+    /// Looks whether a leaf and a neighbour fit in one; then the right one of both leaves.
+    fn consider(&mut self, at: &LeafAt, leaf_bytes_max: usize) -> bool {
+        let (node, limits) = (self.node(at.node), JoinLimits::of(leaf_bytes_max));
+        let Some(leaver) = leaver(node, at.index, limits, |index| leaf_bytes(node.child(index)))
+        else {
+            return false;
+        };
+        self.mark(at.node, leaver);
+        true
+    }
+
+    /// As `consider`, of the inner node on the way to `key`.
+    fn consider_node(&mut self, node: NodeId, key: &[u8]) -> bool {
+        if node == NodeId(0) || self.node(node).bytes() >= NODE_BYTES_MAX / 4 {
+            return false;
+        }
+        let parent = self.parent_of(node, key);
+        let (above, limits) = (self.node(parent), JoinLimits::of(NODE_BYTES_MAX));
+        let bytes = |index: usize| above.loaded(index).map(|below| self.node(below).bytes());
+        let Some(leaver) = leaver(above, above.position(key), limits, bytes) else {
+            return above.count() == 1;
+        };
+        self.mark(parent, leaver);
+        self.nodes.make_due(parent);
+        true
+    }
+
+    fn mark(&mut self, node: NodeId, leaver: usize) {
+        let since = self.nodes.edition();
+        let node = self.node_mut(node);
+        let page = node.child_mut(leaver).page;
+        node.leaving.add(page, since);
+    }
+
+    /// The group of a leaf: what is absorbed when it is merged next.
+    pub(crate) fn group(&mut self, leaf: LeafAt, leaf_bytes_max: usize) -> Group {
+        let (start, end) = self.fitting(&leaf, leaf_bytes_max);
+        let node = self.node(leaf.node);
+        let high = |index| node.high_of(index).map(<[u8]>::to_vec);
+        let member = |index| Member { child: *node.child(index), high: high(index) };
+        let members: Vec<Member> = (start..end).map(member).collect();
+        let (child, high) = (members[0].child, high(end - 1));
+        Group { at: LeafAt { index: start, child, high, ..leaf }, members }
+    }
+
+    /// From where to where children are absorbed together with that of `leaf`. Those that have
+    /// grown since they were marked stay.
+    fn fitting(&mut self, leaf: &LeafAt, leaf_bytes_max: usize) -> (usize, usize) {
+        if self.node(leaf.node).leaving.is_empty() {
+            return (leaf.index, leaf.index + 1);
+        }
+        let (is_ready, node) = (self.is_ready(leaf.node), self.node_mut(leaf.node));
+        let mut start = node.absorber(leaf.index, &is_ready);
+        let (mut next, mut joined) = (start, 0_usize);
+        while next < node.count() {
+            let bytes = leaf_bytes(node.child(next)).unwrap_or(usize::MAX);
+            if next > start {
+                if !is_ready(&node.leaving, node.child(next).page) {
+                    break;
+                }
+                if joined.saturating_add(bytes) > leaf_bytes_max {
+                    let page = node.child_mut(next).page;
+                    node.leaving.remove(page);
+                    if next > leaf.index {
+                        break;
+                    }
+                    (start, joined) = (next, 0);
+                }
+            }
+            joined = joined.saturating_add(bytes);
+            next += 1;
+        }
+        (start, next)
+    }
+
+    /// Whether a child of `node` can be absorbed: no page on flash names it.
+    fn is_ready(&self, node: NodeId) -> impl Fn(&Leaving, u32) -> bool + use<> {
+        let (edition, settled) = (self.node(node).edition, self.nodes.are_settled());
+        move |leaving, page| {
+            if planted!("leaf-absorbed-while-named") {
+                return leaving.contains(page);
+            }
+            settled && leaving.is_unnamed(page, edition)
+        }
+    }
+
+    /// From which key on each group has rows that absorbs leaves when it is merged next.
+    pub(crate) fn ready_groups(&self) -> Vec<Vec<u8>> {
+        let mut lows = Vec::new();
+        for id in self.nodes.ids().filter(|&id| self.node(id).level == 1) {
+            let (node, is_ready) = (self.node(id), self.is_ready(id));
+            let mut index = 1;
+            while !node.leaving.is_empty() && index < node.count() {
+                if is_ready(&node.leaving, node.child(index).page) {
+                    lows.push(node.separator(node.absorber(index, &is_ready)).to_vec());
+                    index = node.absorbs_to(index, &is_ready);
+                }
+                index += 1;
+            }
+        }
+        lows
+    }
+
+    /// Joins inner nodes that no page on flash names, and lets the root take the place of an only
+    /// child. Called where no page of a node is on its way to flash. How many are gone.
+    pub(crate) fn join_nodes(&mut self) -> usize {
+        let before = self.joins;
+        if !self.nodes.are_settled() {
+            return 0;
+        }
+        for parent in self.nodes.ids() {
+            if self.node(parent).level < 2 || self.node(parent).leaving.is_empty() {
+                continue;
+            }
+            for index in (1..self.node(parent).count()).rev() {
+                let above = self.node(parent);
+                let page = above.child(index).page;
+                if above.leaving.is_unnamed(page, above.edition) {
+                    self.join_node(parent, index);
+                }
+            }
+        }
+        while let Some(only) = self.only_child() {
+            self.joins += 1;
+            let mut child = self.nodes.take(only);
+            self.node_mut(NodeId(0)).take_from(&mut child);
+            self.nodes.unsettle(NodeId(0));
+        }
+        (self.joins - before) as usize
+    }
+
+    /// Child `index` of `parent` is absorbed by its left neighbour, or stays where it has grown.
+    fn join_node(&mut self, parent: NodeId, index: usize) {
+        let above = self.node(parent);
+        let (left, right) = (above.loaded(index - 1), above.loaded(index));
+        let page = above.child(index).page;
+        let fits = |(left, right): (NodeId, NodeId)| {
+            let (left, right) = (self.node(left), self.node(right));
+            let is_next =
+                left.right == page && left.high.as_deref() == Some(above.separator(index));
+            is_next && left.bytes() + right.bytes() <= NODE_BYTES_MAX
+        };
+        let Some((left, right)) = left.zip(right).filter(|pair| fits(*pair)) else {
+            let above = self.node_mut(parent);
+            above.leaving.remove(page);
+            above.changes += 1;
+            return;
+        };
+        self.joins += 1;
+        let taken = self.nodes.take(right);
+        self.node_mut(left).absorb(taken);
+        self.nodes.unsettle(left);
+        self.node_mut(parent).remove(index, index + 1);
+        for node in [left, parent] {
+            let low = self.node(node).separator(0).to_vec();
+            self.consider_node(node, &low);
+        }
+    }
+
+    /// The only node below the root.
+    fn only_child(&self) -> Option<NodeId> {
+        let root = self.node(NodeId(0));
+        let only = (root.level > 1 && root.count() == 1).then(|| root.loaded(0)).flatten()?;
+        self.node(only).high.is_none().then_some(only)
+    }
+
+    /// Whether pages can join now.
+    pub(crate) fn is_ready_to_join(&self) -> bool {
+        let has_unnamed = |id: NodeId| {
+            let (node, is_ready) = (self.node(id), self.is_ready(id));
+            (1..node.count()).any(|index| is_ready(&node.leaving, node.child(index).page))
+        };
+        let has_only_child = self.nodes.are_settled() && self.only_child().is_some();
+        has_only_child || self.nodes.ids().any(has_unnamed)
+    }
+
+    /// Pages of inner nodes that were absorbed and that nothing names any more.
+    pub(crate) fn take_unnamed(&mut self) -> Vec<u32> {
+        self.nodes.take_unnamed()
+    }
+
+    /// Whether pages are to join, or were joined and are still there.
+    pub(crate) fn has_joins(&self) -> bool {
+        let leaves = |id: NodeId| !self.node(id).leaving.is_empty();
+        self.nodes.has_absorbed() || self.nodes.ids().any(leaves) || self.only_child().is_some()
     }
 
     /// From which key on a leaf has rows.
@@ -274,24 +442,28 @@ impl Directory {
         self.node(at.node).separator(at.index)
     }
 
-    /// Changes what is known of a leaf and its delta page, unless it changed meanwhile.
-    pub(crate) fn set_child(&mut self, at: &LeafAt, child: Child) {
-        if at.created != self.created {
-            return;
+    /// Changes what is known of a leaf and its delta page, unless it changed meanwhile. Whether
+    /// pages are to join that were not before.
+    pub(crate) fn set_child(&mut self, at: &LeafAt, child: Child, leaf_bytes_max: usize) -> bool {
+        if !self.is_current(at) {
+            return false;
         }
         let node = self.node_mut(at.node);
-        if at.index < node.count() && node.child(at.index) == &at.child {
+        let is_same = at.index < node.count() && node.child(at.index) == &at.child;
+        if is_same {
             *node.child_mut(at.index) = child;
         }
+        is_same && self.consider(at, leaf_bytes_max)
     }
 
     /// Page 1, which was a leaf, becomes the root over that leaf, now page `page`.
     pub(crate) fn grow(&mut self, page: u32) {
         assert!(self.is_small, "a table grows once");
         self.is_small = false;
-        let root = &mut self.nodes[0];
+        let root = self.node_mut(NodeId(0));
         root.is_written = false;
         root.child_mut(0).page = page;
+        self.nodes.unsettle(NodeId(0));
     }
 
     fn enter(&mut self, node: NodeId, index: usize, separator: &[u8], child: Child) {
@@ -313,8 +485,8 @@ impl Directory {
         let page = self.take_number();
         let right = self.node_mut(node).split(page, last);
         let separator = right.separator(0).to_vec();
-        let id = NodeId(self.nodes.len() as u32);
-        self.nodes.push(right);
+        let id = self.nodes.add(right);
+        self.nodes.unsettle(node);
         let parent = self.parent_of(node, &separator);
         let index = self.node(parent).position(&separator) + 1;
         self.node_mut(parent).insert(index, &separator, Child { page, ..UNKNOWN }, Some(id));
@@ -324,15 +496,17 @@ impl Directory {
     /// Copies the root away, so that it can be split: the root itself stays page 1.
     fn move_root_down(&mut self) -> NodeId {
         let page = self.take_number();
-        let id = NodeId(self.nodes.len() as u32);
         let mut moved = Node::new(page, 0);
-        let root = &mut self.nodes[0];
+        let root = self.node_mut(NodeId(0));
         let level = root.level;
         moved.take_from(root);
         moved.is_written = false;
+        let id = self.nodes.add(moved);
+        let root = self.node_mut(NodeId(0));
         root.level = level + 1;
         root.insert(0, b"", Child { page, ..UNKNOWN }, Some(id));
-        self.nodes.push(moved);
+        self.nodes.unsettle(id);
+        self.nodes.unsettle(NodeId(0));
         id
     }
 
@@ -381,7 +555,7 @@ impl Directory {
 
     /// Whether all that it knows is in pages on flash.
     pub(crate) fn is_written(&self) -> bool {
-        self.is_small || self.nodes.iter().all(|node| node.is_written && node.changes == 0)
+        self.is_small || self.nodes.are_written()
     }
 
     /// No number below `number` is new.
@@ -392,60 +566,23 @@ impl Directory {
 
     /// Nodes to write next, with their pages: first those that have none and that no other waits
     /// for, then those with `changes_min` changes.
-    pub(crate) fn to_write(&self, changes_min: u32, sequence: Sequence) -> Vec<NodePage> {
-        let ids = || (0..self.nodes.len() as u32).map(NodeId);
-        let page = |id: NodeId| {
-            let node = self.node(id);
-            let bytes = node.page_bytes(sequence, |below| self.node(below).is_written)?;
-            let (page, changes, created) = (node.page, node.changes, self.created);
-            Some(NodePage { node: id, page, changes, bytes, created, first: self.first })
-        };
-        let unwritten = ids().skip(1).filter(|&id| !self.node(id).is_written);
-        let first: Vec<NodePage> = unwritten.filter_map(page).collect();
-        if !first.is_empty() {
-            return first;
-        }
-        let is_due = |id: &NodeId| {
-            let node = self.node(*id);
-            !(*id == NodeId(0) && self.is_small)
-                && (node.changes >= changes_min || !node.is_written)
-        };
-        ids().filter(is_due).filter_map(page).collect()
+    pub(crate) fn pages_to_write(&mut self, changes_min: u32, sequence: Sequence) -> Vec<NodePage> {
+        let due = Due { changes_min, sequence, has_root: !self.is_small };
+        self.nodes.pages_to_write(due, self.life)
     }
 
     /// The page of a node is durable. Whether the node is still there.
     pub(crate) fn set_written(&mut self, written: &NodePage) -> bool {
-        if written.created != self.created {
-            return false;
+        let is_there = written.life == self.life;
+        if is_there {
+            self.nodes.set_written(written);
         }
-        let node = self.node_mut(written.node);
-        node.is_written = true;
-        node.changes = node.changes.saturating_sub(written.changes);
-        true
+        is_there
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.nodes.iter().map(Node::memory_bytes).sum()
+        self.nodes.memory_bytes()
     }
-}
-
-/// The page of an inner node.
-#[derive(Debug)]
-pub(crate) struct NodePage {
-    pub node: NodeId,
-    pub page: u32,
-    pub bytes: Vec<u8>,
-    /// As of the directory that it is from.
-    pub created: Sequence,
-    pub first: u32,
-    changes: u32,
-}
-
-/// A leaf that a split made, and from which key on it has rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NewChild {
-    pub separator: Vec<u8>,
-    pub child: Child,
 }
 
 #[cfg(test)]
@@ -453,7 +590,34 @@ mod tests {
     use super::*;
 
     fn child(page: u32) -> Child {
-        Child { page, base_bytes: 100, delta_bytes: 0, ..UNKNOWN }
+        Child { page, base_bytes: 100, delta_bytes: 0, rows: 1, ..UNKNOWN }
+    }
+
+    /// The reader of a left leaf was late: its right neighbour was known, and absorbed, meanwhile.
+    #[test]
+    fn a_leaf_that_was_absorbed_is_not_entered_again() {
+        let mut directory = Directory::default();
+        directory.grow(2);
+        let made = Replacement { leaf: child(2), absorbed: Vec::new(), others: Vec::new() };
+        directory.replace(b"a", made, 8192);
+        let Place::Leaf(late) = directory.locate(b"p") else { panic!("a leaf") };
+        assert!(directory.learn(&late, b"m", 3));
+        let Place::Leaf(right) = directory.locate(b"p") else { panic!("a leaf") };
+        assert!(directory.set_child(&right, child(3), 8192), "both fit in one");
+        assert!(directory.ready_groups().is_empty(), "the node's page may name it");
+        for _ in 0..2 {
+            let pages = directory.pages_to_write(0, Sequence(9));
+            assert!(pages.iter().all(|page| directory.set_written(page)));
+        }
+        assert_eq!(directory.ready_groups(), [b""]);
+        let Place::Leaf(right) = directory.locate(b"p") else { panic!("a leaf") };
+        let group = directory.group(right, 8192);
+        assert_eq!(group.members.len(), 2);
+        let made = Replacement { leaf: child(2), absorbed: vec![3], others: Vec::new() };
+        directory.replace(b"a", made, 8192);
+        assert!(!directory.learn(&late, b"m", 3));
+        let Place::Leaf(only) = directory.locate(b"p") else { panic!("a leaf") };
+        assert_eq!((only.child, only.high), (child(2), None));
     }
 
     /// A reader that came between the write of a left leaf and its entry here met the new high key
@@ -469,8 +633,9 @@ mod tests {
             NewChild { separator: b"m".to_vec(), child: child(3) },
             NewChild { separator: b"t".to_vec(), child: child(4) },
         ];
-        directory.replace(b"a", child(2), others);
-        let pages = directory.to_write(0, Sequence(9));
+        let made = Replacement { leaf: child(2), absorbed: Vec::new(), others };
+        directory.replace(b"a", made, 100);
+        let pages = directory.pages_to_write(0, Sequence(9));
         let node = Node::from_page(1, &pages[0].bytes, true).expect("a node that can be read");
         let children: Vec<_> = (0..node.count()).map(|index| *node.child(index)).collect();
         assert_eq!(children, [child(2), child(3), child(4)]);

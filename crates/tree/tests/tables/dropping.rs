@@ -119,7 +119,7 @@ fn a_dropped_table_has_none_of_its_old_rows_after_any_crash() {
         assert!(pages > 5, "{pages} pages of dropped tables are removed");
         let only = number_of("ENTRESOL_PREFIX");
         for prefix in calls.filter(|at| only.is_none_or(|one| one == *at)) {
-            crash(seed, prefix, drop_and_fill);
+            crash(World::new(seed), prefix, drop_and_fill);
         }
     }
 }

@@ -6,7 +6,9 @@
 
 mod conditional;
 mod dropping;
+mod joining;
 mod leaving;
+mod meanwhile;
 mod restarts;
 mod unfolded;
 mod unmerged;
@@ -97,7 +99,7 @@ fn after_a_crash_tables_are_what_a_prefix_of_the_batches_makes() {
         for prefix in
             (first..calls).filter(|at| only.map_or(at % step == seed % step, |one| one == *at))
         {
-            crash(seed, prefix, |world| live(world, BATCHES));
+            crash(World::new(seed), prefix, |world| live(world, BATCHES));
         }
     }
 }
@@ -106,8 +108,8 @@ fn after_a_crash_tables_are_what_a_prefix_of_the_batches_makes() {
 type Scene = fn(&mut World) -> Result<(), String>;
 
 /// Ends the scene after `prefix` calls of the device, and looks at what is left.
-fn crash(seed: u64, prefix: u64, scene: Scene) {
-    let mut world = World::new(seed);
+fn crash(mut world: World, prefix: u64, scene: Scene) {
+    let seed = world.seed;
     world.device.crash_after(prefix);
     let stopped = world.open().and_then(|()| scene(&mut world));
     drop(stopped);

@@ -52,7 +52,7 @@ fn a_crash_while_the_journal_is_gathered_loses_nothing() {
         ended.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
         let only = number_of("ENTRESOL_PREFIX");
         for prefix in (first..whole.device.calls()).filter(|at| only.is_none_or(|one| one == *at)) {
-            crash(seed, prefix, kill_again_and_again);
+            crash(World::new(seed), prefix, kill_again_and_again);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use entresol_device::Device;
 use entresol_flash::{Budget, Durability, ErrorKind, StoreOptions, Timestamp};
-use entresol_sim::{SimDevice, SimOptions};
+use entresol_sim::{Ordering, SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
     Action, CheckedTables, ConditionalBatch, Expected, Folded, MergeFunction, Order, Outcome,
@@ -100,6 +100,7 @@ impl MergeFunction for Append {
 
 /// A store with tables, and all batches that were given to it.
 pub(crate) struct World {
+    pub seed: u64,
     pub device: SimDevice,
     pub random: Random,
     pub history: Vec<Vec<Change>>,
@@ -115,6 +116,11 @@ pub(crate) struct World {
     pub delta_writes: u64,
     /// Pages of dropped tables that were removed in them.
     pub pages_cleared: u64,
+    /// Leaves and inner nodes that neighbours absorbed in them.
+    pub leaves_absorbed: u64,
+    pub nodes_absorbed: u64,
+    /// How the tables are kept.
+    pub options: TreeOptions,
 }
 
 pub(crate) struct Open {
@@ -126,10 +132,9 @@ pub(crate) struct Open {
 
 impl World {
     pub(crate) fn new(seed: u64) -> World {
-        let base = u64::from(SEGMENT_BYTES).max(128 << 10);
-        let capacity = base + SEGMENTS * u64::from(SEGMENT_BYTES);
-        let device = SimDevice::new(SimOptions { place: 1, ..SimOptions::new(seed, capacity) });
+        let device = SimDevice::new(options_of(seed));
         World {
+            seed,
             device,
             random: Random::new(seed),
             history: Vec::new(),
@@ -140,24 +145,30 @@ impl World {
             leaf_writes: 0,
             delta_writes: 0,
             pages_cleared: 0,
+            leaves_absorbed: 0,
+            nodes_absorbed: 0,
+            options: TreeOptions {
+                waiting_bytes_max: 16 << 10,
+                leaf_bytes_max: 512,
+                ..TreeOptions::default()
+            },
         }
+    }
+
+    /// A world whose device takes longer than whoever uses it: maintenance goes on in many steps.
+    pub(crate) fn late(seed: u64) -> World {
+        let mut world = World::new(seed);
+        let options = options_of(seed);
+        let ordering = Ordering::Late { looks_max: 6 };
+        world.device = SimDevice::new(SimOptions { ordering, ..options });
+        world
     }
 
     /// The same history on another device.
     pub(crate) fn after(&self, device: SimDevice, seed: u64) -> World {
         let (history, durable) = (self.history.clone(), self.durable);
-        World {
-            device,
-            random: Random::new(seed),
-            history,
-            durable,
-            open: None,
-            knows_merges: true,
-            cache_bytes: None,
-            leaf_writes: 0,
-            delta_writes: 0,
-            pages_cleared: 0,
-        }
+        let options = self.options.clone();
+        World { device, history, durable, options, ..World::new(seed) }
     }
 
     pub(crate) fn open(&mut self) -> Result<(), String> {
@@ -177,11 +188,7 @@ impl World {
         };
         let device: Arc<dyn Device> = Arc::new(self.device.clone());
         let tiered = Tiered::open(device, options, NOW).map_err(|error| error.to_string())?;
-        let options = TreeOptions {
-            waiting_bytes_max: 16 << 10,
-            leaf_bytes_max: 512,
-            ..TreeOptions::default()
-        };
+        let options = self.options.clone();
         let tree = Tree::open(Arc::clone(&tiered), options, NOW).map_err(|e| e.to_string())?;
         if self.knows_merges {
             NAMES.iter().for_each(|name| tree.set_merge(name, Arc::new(Append)));
@@ -234,6 +241,10 @@ impl World {
     /// Writes a batch.
     pub(crate) fn write(&mut self, durability: Durability) -> Result<(), String> {
         let batch = self.batch();
+        self.write_batch(batch, durability)
+    }
+
+    fn write_batch(&mut self, batch: Vec<Change>, durability: Durability) -> Result<(), String> {
         self.history.push(batch.clone());
         match self.write_patiently(&batch, &[], durability)? {
             Ended::Done => Ok(()),
@@ -252,6 +263,21 @@ impl World {
             self.durable = self.history.len();
         }
         Ok(())
+    }
+
+    /// Puts rows in a table, or removes those without a value.
+    pub(crate) fn put_all(
+        &mut self,
+        table: usize,
+        rows: &[(Vec<u8>, Option<Vec<u8>>)],
+        durability: Durability,
+    ) -> Result<(), String> {
+        let change = |(key, value): &(Vec<u8>, Option<Vec<u8>>)| Change {
+            table,
+            key: key.clone(),
+            action: value.clone().map_or(Owned::Remove, Owned::Put),
+        };
+        self.write_batch(rows.iter().map(change).collect(), durability)
     }
 
     /// Drops a table; `Full` is waited out.
@@ -462,6 +488,8 @@ impl World {
         self.leaf_writes += tree.statistics().leaf_writes;
         self.delta_writes += tree.statistics().delta_writes;
         self.pages_cleared += tree.statistics().pages_cleared;
+        self.leaves_absorbed += tree.statistics().leaves_absorbed;
+        self.nodes_absorbed += tree.statistics().nodes_absorbed;
         drop(tree);
         tiered.close(NOW).map_err(|error| error.to_string())?;
         self.durable = self.history.len();
@@ -610,6 +638,12 @@ impl World {
             self.history.len()
         ))
     }
+}
+
+fn options_of(seed: u64) -> SimOptions {
+    let base = u64::from(SEGMENT_BYTES).max(128 << 10);
+    let capacity = base + SEGMENTS * u64::from(SEGMENT_BYTES);
+    SimOptions { place: 1, ..SimOptions::new(seed, capacity) }
 }
 
 fn apply(tables: &mut [Rows; 3], batch: &[Change]) {

@@ -1,0 +1,57 @@
+//! Where the pages of keys are, as a directory says it.
+
+use crate::format::Child;
+use crate::node::NodeId;
+use crate::sequence::Sequence;
+
+/// Number of a table's first page.
+pub(crate) const ROOT_PAGE: u32 = 1;
+
+/// Where a key's leaf is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Here.
+    Leaf(LeafAt),
+    /// Behind a node that is not in memory.
+    Missing(Missing),
+}
+
+/// A leaf, as the directory knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeafAt {
+    pub node: NodeId,
+    pub index: usize,
+    pub child: Child,
+    /// Below which key its keys are.
+    pub high: Option<Vec<u8>>,
+    /// As of the directory: a table that was dropped meanwhile has other nodes.
+    pub created: Sequence,
+    /// Joins before it was located.
+    pub(super) joins: u64,
+}
+
+/// A node to load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub(super) page: u32,
+    pub(super) parent: NodeId,
+    /// The child that it is, or right of which it is.
+    pub(super) index: usize,
+    pub(super) is_right: bool,
+    pub(super) created: Sequence,
+    pub(super) joins: u64,
+}
+
+impl Missing {
+    /// The page to read.
+    pub(crate) fn page(&self) -> u32 {
+        self.page
+    }
+}
+
+/// A leaf that a split made, and from which key on it has rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewChild {
+    pub separator: Vec<u8>,
+    pub child: Child,
+}
