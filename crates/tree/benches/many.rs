@@ -22,7 +22,7 @@ const ROWS: u64 = 5;
 const KEY_BYTES: u64 = 16;
 const VALUE: [u8; 20] = [7; 20];
 const ROWS_BYTES: u64 = ROWS * (KEY_BYTES + 20);
-const OPENED: u64 = 20_000;
+const OPENED: u64 = 2_000;
 
 fn main() {
     let tables = env::args().filter_map(|argument| argument.parse().ok()).next_back();
@@ -114,6 +114,11 @@ impl Bench {
             self.session.write(0, NOW, batch, &mut |_, outcome| was_done = outcome.is_ok());
             if number.is_multiple_of(16) || !was_done {
                 self.maintain();
+            }
+            while self.session.in_flight() > 0 {
+                self.session
+                    .poll(1, NOW, &mut |_, outcome| drop(outcome.expect("a write")))
+                    .expect("writes");
             }
             if was_done {
                 return;

@@ -10,6 +10,7 @@ mod header;
 mod page;
 mod root;
 mod rows;
+mod short;
 
 pub use batch::{BATCH_VALUE_BYTES_MAX, Batch, BatchBuilder, BatchOperation, BatchOperations};
 pub use children::{Child, Children, ChildrenBuilder, NodeFrame};

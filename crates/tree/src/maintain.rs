@@ -28,6 +28,7 @@ mod joins;
 mod leaving;
 mod merging;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -461,8 +462,9 @@ fn write_node(
     if node.page != ROOT_PAGE {
         return shared.write(session, now, &key, &node.bytes);
     }
-    let (created, name, page) = (node.life.created.0, table.name(), &node.bytes[..]);
-    write_root(shared, session, now, table, &Root { created, first: node.life.first, name, page })
+    let (created, first, name) = (node.life.created.0, node.life.first, table.name());
+    let page = Cow::Borrowed(&node.bytes[..]);
+    write_root(shared, session, now, table, &Root { created, first, name, page })
 }
 
 /// Writes page 1 of a table, and with it its name.

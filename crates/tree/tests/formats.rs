@@ -58,13 +58,33 @@ fn inner() -> Vec<u8> {
 
 fn root() -> Vec<u8> {
     let page = leaf(false);
-    Root { created: 5, first: 0, name: b"a table", page: &page }.encode()
+    Root { created: 5, first: 0, name: b"a table", page: page.into() }.encode()
+}
+
+/// Of a table with a few rows.
+fn small_root() -> Vec<u8> {
+    let mut builder = PageBuilder::default();
+    builder.push(b"row:1", Effect::Put, Sequence(7), b"first");
+    builder.push(b"row:2", Effect::Separate, Sequence(8), &[1; 16]);
+    builder.push(b"row:2", Effect::Part, Sequence(9), &[2; 200]);
+    let frame = PageFrame {
+        kind: PageKind::Leaf,
+        high_key: None,
+        sequence: Sequence(9),
+        link: 0,
+        has_sequences: false,
+    };
+    let page = builder.page(0..3, frame);
+    let root = Root { created: 0, first: 0, name: b"a table", page: page.into() };
+    let bytes = root.encode();
+    assert_eq!(Root::decode(&bytes).as_ref(), Ok(&root));
+    bytes
 }
 
 /// Of a table that was dropped before.
 fn new_root() -> Vec<u8> {
     let page = leaf(false);
-    Root { created: 5, first: 1026, name: b"a table", page: &page }.encode()
+    Root { created: 5, first: 1026, name: b"a table", page: page.into() }.encode()
 }
 
 fn drop_batch() -> Vec<u8> {
@@ -83,7 +103,7 @@ fn batch() -> Vec<u8> {
 }
 
 /// Each structure under the name of its image.
-fn structures() -> [(&'static str, Vec<u8>); 8] {
+fn structures() -> [(&'static str, Vec<u8>); 9] {
     [
         ("leaf", leaf(false)),
         ("leaf-sequences", leaf(true)),
@@ -91,6 +111,7 @@ fn structures() -> [(&'static str, Vec<u8>); 8] {
         ("inner", inner()),
         ("root", root()),
         ("root-new", new_root()),
+        ("root-small", small_root()),
         ("batch", batch()),
         ("batch-drop", drop_batch()),
     ]
@@ -136,7 +157,7 @@ fn a_page_says_what_was_built() {
     assert_eq!(children.child(1).unwrap().page, 4);
     let bytes = root();
     let table = Root::decode(&bytes).unwrap();
-    assert_eq!((table.name, table.created, table.page), (&b"a table"[..], 5, &leaf(false)[..]));
+    assert_eq!((table.name, table.created, &*table.page), (&b"a table"[..], 5, &leaf(false)[..]));
     assert_eq!((table.first, Root::decode(&new_root()).unwrap().first), (0, 1026));
     let bytes = batch();
     let record = Batch::parse(&bytes).unwrap();
@@ -164,7 +185,7 @@ fn exercise(bytes: &[u8], key: &[u8]) {
         }
     }
     if let Ok(root) = Root::decode(bytes) {
-        let _ = Rows::parse(root.page).map(|rows| rows.check());
+        let _ = Rows::parse(&root.page).map(|rows| rows.check());
     }
     if let Ok(record) = Batch::parse(bytes) {
         let _ = record.operations().count();

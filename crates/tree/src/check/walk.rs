@@ -176,7 +176,7 @@ impl<'w> Walk<'w> {
 
     fn of_root(&mut self, root: &Root<'_>) -> Result<()> {
         self.met.insert(ROOT_PAGE);
-        let header = match Header::decode(root.page) {
+        let header = match Header::decode(&root.page) {
             Ok(header) => header,
             Err(damage) => {
                 self.decoded("page 1", &damage);
@@ -195,7 +195,7 @@ impl<'w> Walk<'w> {
             self.held -= 1;
             self.leaf(&step, pages);
         } else {
-            self.node(&step, root.page)?;
+            self.node(&step, &root.page)?;
         }
         // What no node names, behind the last page that one does.
         for level in (0..=header.level).rev() {

@@ -1,14 +1,20 @@
 //! The record that a table is opened with: its name, and page 1. And where all records are.
 
+use std::borrow::Cow;
+
 use entresol_flash::{Key, SpaceId};
 
-use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, u16_at, u32_at, u64_at};
+use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, short, u16_at, u32_at, u64_at};
 
-/// Bytes before the name.
-const FIXED_BYTES: usize = 20;
+/// Bytes before the fields that may be absent.
+const FIXED_BYTES: usize = 4;
+
+const HAS_CREATED: u8 = 1;
+const HAS_FIRST: u8 = 2;
+const IS_SHORT: u8 = 4;
 
 /// A table's first record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root<'a> {
     /// Changes up to this one belong to a table that had the name before.
     pub created: u64,
@@ -17,7 +23,7 @@ pub struct Root<'a> {
     /// The name.
     pub name: &'a [u8],
     /// Page 1: a leaf while the table is small, else the highest inner node.
-    pub page: &'a [u8],
+    pub page: Cow<'a, [u8]>,
 }
 
 impl<'a> Root<'a> {
@@ -27,31 +33,54 @@ impl<'a> Root<'a> {
     /// Where the name is longer than a key may be.
     pub fn encode(&self) -> Vec<u8> {
         assert!(self.name.len() <= ROW_KEY_BYTES_MAX, "a name that a record holds");
-        let mut out = vec![0; FIXED_BYTES];
-        out[0] = FORMAT_VERSION;
-        out[2..4].copy_from_slice(&(self.name.len() as u16).to_le_bytes());
-        out[8..16].copy_from_slice(&self.created.to_le_bytes());
-        out[16..20].copy_from_slice(&self.first.to_le_bytes());
+        let short = short::shorten(&self.page);
+        let flag = |flag, is_set| if is_set { flag } else { 0 };
+        let flags = flag(HAS_CREATED, self.created != 0)
+            | flag(HAS_FIRST, self.first != 0)
+            | flag(IS_SHORT, short.is_some());
+        let mut out = vec![FORMAT_VERSION, flags];
+        out.extend_from_slice(&(self.name.len() as u16).to_le_bytes());
+        if self.created != 0 {
+            out.extend_from_slice(&self.created.to_le_bytes());
+        }
+        if self.first != 0 {
+            out.extend_from_slice(&self.first.to_le_bytes());
+        }
         out.extend_from_slice(self.name);
-        out.extend_from_slice(self.page);
+        out.extend_from_slice(short.as_deref().unwrap_or(&self.page));
         out
     }
 
     /// The record `bytes`.
     pub fn decode(bytes: &'a [u8]) -> Result<Root<'a>, Damage> {
-        let fixed: [u8; FIXED_BYTES] = array_at(bytes, 0)
-            .ok_or_else(|| Damage::new("bytes of a table", bytes.len(), FIXED_BYTES))?;
+        let lacks = |expected| Damage::new("bytes of a table", bytes.len(), expected);
+        let fixed: [u8; FIXED_BYTES] = array_at(bytes, 0).ok_or_else(|| lacks(FIXED_BYTES))?;
         if fixed[0] != FORMAT_VERSION {
             let expected = FORMAT_VERSION.into();
             return Err(Damage::new("version of a table", fixed[0].into(), expected));
         }
+        let flags = fixed[1];
+        if flags > HAS_CREATED | HAS_FIRST | IS_SHORT {
+            return Err(Damage::new("flags of a table", flags.into(), 7));
+        }
+        let (mut at, mut created, mut first) = (FIXED_BYTES, 0, 0);
+        if flags & HAS_CREATED != 0 {
+            created = u64_at(bytes, at).ok_or_else(|| lacks(at + 8))?;
+            at += 8;
+        }
+        if flags & HAS_FIRST != 0 {
+            first = u32_at(bytes, at).ok_or_else(|| lacks(at + 4))?;
+            at += 4;
+        }
         let name_bytes = usize::from(u16_at(&fixed, 2).unwrap_or_default());
-        let rest = &bytes[FIXED_BYTES..];
+        let rest = &bytes[at..];
         let (name, page) = rest
             .split_at_checked(name_bytes)
             .ok_or_else(|| Damage::new("name of a table", name_bytes, rest.len()))?;
-        let created = u64_at(&fixed, 8).unwrap_or_default();
-        let first = u32_at(&fixed, 16).unwrap_or_default();
+        let page = match flags & IS_SHORT {
+            0 => Cow::Borrowed(page),
+            _ => Cow::Owned(short::lengthen(page)?),
+        };
         Ok(Root { created, first, name, page })
     }
 }

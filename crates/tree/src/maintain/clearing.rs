@@ -109,7 +109,7 @@ fn write_empty(
         }
     }
     let page = empty_leaf(created);
-    let root = Root { created: created.0, first, name: table.name(), page: &page };
+    let root = Root { created: created.0, first, name: table.name(), page: page.into() };
     write_root(shared, session, now, table, &root)
 }
 

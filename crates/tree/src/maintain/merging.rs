@@ -1,5 +1,6 @@
 //! One leaf's part of a round: read what is needed, merge, write.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use entresol_flash::{Error, Result, Timestamp};
@@ -232,7 +233,7 @@ impl Work {
         let base = match record {
             Some(record) if child.page == ROOT_PAGE => {
                 let root = Root::decode(&record).map_err(|damage| damaged(&self.table, &damage))?;
-                (root.created == at.created.0).then(|| root.page.to_vec())
+                (root.created == at.created.0).then(|| root.page.into_owned())
             }
             None if child.page != ROOT_PAGE => {
                 let missing = format!("page {} is missing", child.page);
@@ -388,7 +389,7 @@ impl Work {
                     directory.first()
                 };
                 let (created, name) = (self.created.0, self.table.name());
-                let root = Root { created, first, name, page };
+                let root = Root { created, first, name, page: Cow::Borrowed(page) };
                 write_root(site.shared, site.session, site.now, &self.table, &root)?;
             }
         }

@@ -3,6 +3,7 @@
 //! The delta page is read before the leaf: changes move from it to the leaf and never back, so that
 //! a merge in between hides none.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use entresol_flash::{Outcome as Stored, Result};
@@ -66,7 +67,7 @@ pub(super) enum Arrived<'r> {
 /// What the record of a leaf holds.
 pub(super) enum LeafPage<'r> {
     /// The leaf.
-    Page(&'r [u8]),
+    Page(Cow<'r, [u8]>),
     /// The table has no rows.
     Empty,
     /// Something else: the leaf is located again.
@@ -188,9 +189,9 @@ impl Approach {
                     std::cmp::Ordering::Equal => root.page,
                 }
             }
-            Some(page) => page,
+            Some(page) => Cow::Borrowed(page),
         };
-        let is_inner = Header::decode(page).map_err(damage)?.kind == PageKind::Inner;
+        let is_inner = Header::decode(&page).map_err(damage)?.kind == PageKind::Inner;
         Ok(if is_inner { LeafPage::Moved(Next::Locate) } else { LeafPage::Page(page) })
     }
 

@@ -137,12 +137,13 @@ impl Lookup {
             LeafPage::Page(page) => Some(page),
         };
         let delta = self.approach.delta.as_deref();
-        let leaf = page.map(|page| Leaf::parse(page, delta)).transpose().map_err(damage)?;
+        let leaf =
+            page.as_deref().map(|page| Leaf::parse(page, delta)).transpose().map_err(damage)?;
         let changes = self.copied.changes();
         let mut gathered = Gathered::default();
         gathered.start(&self.key);
         let (mut known, mut learnt) = (Sequence(0), None);
-        if let (Some(leaf), Some(page)) = (leaf, page) {
+        if let (Some(leaf), Some(page)) = (leaf, &page) {
             let (high, right) = (leaf.base().high_key(), leaf.base().header().link as u32);
             if let Some(high) = high.filter(|high| *high <= &self.key[..]) {
                 return Ok(Next::Learn { high: high.to_vec(), right });

@@ -201,7 +201,7 @@ impl Scanning {
             LeafPage::Page(page) => page,
         };
         let delta = self.approach.delta.take();
-        let leaf = Leaf::parse(page, delta.as_deref())
+        let leaf = Leaf::parse(&page, delta.as_deref())
             .map_err(|damage| damaged(&self.approach.table, &damage))?;
         let high = match planted!("parent-trusted") {
             true => at.high.as_deref(),

@@ -73,10 +73,10 @@ impl Default for Directory {
 impl Directory {
     /// Of the table whose page 1 is `root`.
     pub(crate) fn of_root(root: &Root<'_>, is_exact: bool) -> Result<Directory, Damage> {
-        let is_small = Header::decode(root.page)?.kind == PageKind::Leaf;
+        let is_small = Header::decode(&root.page)?.kind == PageKind::Leaf;
         let nodes = match is_small {
             true => Directory::default().nodes,
-            false => Nodes::new(Node::from_page(ROOT_PAGE, root.page, is_exact)?),
+            false => Nodes::new(Node::from_page(ROOT_PAGE, &root.page, is_exact)?),
         };
         let life = Life { created: Sequence(root.created), first: root.first };
         let fresh = Directory::default();
