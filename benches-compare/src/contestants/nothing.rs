@@ -1,7 +1,9 @@
 //! No store at all: every get is a miss, every put is dropped. Shows what the measuring itself
 //! costs in CPU; that much is in every other row too.
 
-use crate::contestant::{Blocking, Contestant, Result, Settings, VisitRow, play_blocking};
+use crate::contestant::{
+    Blocking, Contestant, Result, Settings, VisitRow, play_blocking, play_workers,
+};
 use crate::plan::Phase;
 use crate::turn::Turn;
 
@@ -14,7 +16,7 @@ pub fn open(_settings: &Settings) -> Result<Box<dyn Contestant>> {
 
 impl Contestant for Nothing {
     fn workers(&self, phase: Phase) -> usize {
-        if phase == Phase::Queue { 1 } else { 2 }
+        play_workers(phase, 2).min(2)
     }
 
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {

@@ -32,10 +32,12 @@ const DEPTH: usize = 64;
 const PROGRAM_BYTES: u64 = 12 << 20;
 /// What a change takes in memory besides its bytes.
 const CHANGE_SHARE: f64 = 4.0 / 3.0;
+/// Memory of inner nodes for a row.
+const INNER_BYTES: u64 = 2;
 /// What a row takes in a leaf besides its bytes, and what pages take besides rows.
 const ENTRY_BYTES: u64 = 6;
 const PAGES_PERCENT: u64 = 112;
-const PAUSE: Duration = Duration::from_micros(100);
+const PAUSE: Duration = Duration::from_millis(1);
 const REST: Duration = Duration::from_micros(500);
 const BUDGET: Budget = Budget { segments: 4 };
 /// Bytes of the part of a key that names its table, where there are many.
@@ -72,10 +74,13 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
         admission: Admission::Always,
     };
     let device: Arc<dyn Device> = Arc::new(device);
-    let store = Tiered::open(device, options, now())?;
-    let waiting_bytes_max = (plan.waiting_bytes as f64 * CHANGE_SHARE) as u64;
-    let options = TreeOptions { waiting_bytes_max, ..TreeOptions::default() };
-    let tree = Arc::new(Tree::open(Arc::clone(&store), options, now())?);
+    let tables = TreeOptions {
+        waiting_bytes_max: (plan.waiting_bytes as f64 * CHANGE_SHARE) as u64,
+        directory_bytes_max: plan.keys * INNER_BYTES + (1 << 20),
+        ..TreeOptions::default()
+    };
+    let store = Tiered::open_reserving(device, options, tables.memory_bytes_max(), now())?;
+    let tree = Arc::new(Tree::open(Arc::clone(&store), tables, now())?);
     let merges = Some(Merges::start(Arc::clone(&tree))?);
     Ok(Box::new(Tables { store, tree, course: plan.course, merges }))
 }
@@ -232,7 +237,6 @@ impl<'t> Flight<'t> {
         let mut more = true;
         while more || self.session.in_flight() > 0 || !self.tickets.again.is_empty() {
             let time = now();
-            let is_held_up = !self.tickets.again.is_empty();
             for _ in 0..self.depth {
                 if self.session.in_flight() == self.depth {
                     break;
@@ -244,6 +248,10 @@ impl<'t> Flight<'t> {
                 };
                 self.submit(ticket, time, &mut value)?;
                 self.remove_popped(time);
+                if !self.tickets.again.is_empty() {
+                    // Too many changes wait for merges: so would the others.
+                    break;
+                }
             }
             self.session.flush()?;
             // A batch of completions costs one trip to the kernel; one alone costs the same.
@@ -254,7 +262,7 @@ impl<'t> Flight<'t> {
             if let Some(fault) = self.tickets.fault.take() {
                 return Err(fault.into());
             }
-            if is_held_up && !self.tickets.again.is_empty() {
+            if !self.tickets.again.is_empty() {
                 std::thread::sleep(PAUSE);
             }
         }
@@ -264,10 +272,20 @@ impl<'t> Flight<'t> {
     /// Opens the table of `ticket`, where there are many.
     fn open_table(&mut self, ticket: &Ticket, time: Timestamp) -> Result<()> {
         let name: [u8; NAME_BYTES] = ticket.key[..NAME_BYTES].try_into()?;
-        if self.course == Course::Tables && self.table.1 != name {
-            self.table = (self.session.table(time, &name)?, name);
+        if self.course != Course::Tables || self.table.1 == name {
+            return Ok(());
         }
-        Ok(())
+        loop {
+            match self.session.table(time, &name) {
+                Ok(table) => {
+                    self.table = (table, name);
+                    return Ok(());
+                }
+                // Merges let tables leave memory that nobody has.
+                Err(error) if error.kind() == ErrorKind::Busy => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     fn submit(&mut self, ticket: Ticket, time: Timestamp, value: &mut Vec<u8>) -> Result<()> {

@@ -40,7 +40,17 @@ impl Engine {
         device: Arc<dyn Device>,
         options: TieredOptions,
     ) -> Outcome<Engine> {
-        let tiered = Tiered::open(Arc::clone(&device), hosted(options), now())?;
+        Engine::open_reserving(device, options, 0)
+    }
+
+    /// As [`Engine::open_unattended`], with a part of the memory cap that users above may reserve.
+    pub(crate) fn open_reserving(
+        device: Arc<dyn Device>,
+        options: TieredOptions,
+        reservable_bytes: u64,
+    ) -> Outcome<Engine> {
+        let options = hosted(options);
+        let tiered = Tiered::open_reserving(Arc::clone(&device), options, reservable_bytes, now())?;
         Ok(Engine { device, tiered, background: None })
     }
 

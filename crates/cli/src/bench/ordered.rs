@@ -67,8 +67,7 @@ impl Baseline {
         report.set("waiting_bytes", tree.waiting_bytes);
         let resident = resident_bytes("self").1.saturating_sub(self.0);
         let engine = flash.index_bytes + flash.buffer_bytes + flash.cache_bytes + flash.other_bytes;
-        // What may wait has memory even while nothing does.
-        let accounted = engine + tree.directory_bytes + Sizing::of(setup).waiting;
+        let accounted = engine + tree.directory_bytes + tree.arena_bytes + tree.recovered_bytes;
         report.set("resident_bytes", resident);
         report.set("accounted_bytes", accounted);
         super::rounds::describe_store(report, &flash);

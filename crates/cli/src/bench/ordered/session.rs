@@ -17,7 +17,7 @@ const TABLE: &[u8] = b"rows";
 /// How long a write waits for room before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it waits before it asks again.
-const PAUSE: Duration = Duration::from_micros(100);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// One thread's way to the rows of a table.
 pub(crate) struct Rows {

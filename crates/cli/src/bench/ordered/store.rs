@@ -30,7 +30,8 @@ const PAGES_SHARE: f64 = 1.12;
 /// The part of the memory cap that does not grow with the data: write buffers, sessions.
 const FIXED_MEMORY: u64 = 32 << 20;
 /// Memory of a row: inner nodes, and the store's index.
-const ROW_MEMORY: f64 = 2.5;
+const INNER_MEMORY: f64 = 2.0;
+const INDEX_MEMORY: f64 = 0.7;
 /// Share of the data that may wait in memory for a merge.
 const WAITING_SHARE: f64 = 0.05;
 /// Share of the data that the journal takes. Merges keep it half empty, and it lets go of changes
@@ -54,6 +55,8 @@ pub(crate) struct Sizing {
     pub(crate) memory: u64,
     /// Of it: changes that wait for a merge, with what the arena adds.
     pub(crate) waiting: u64,
+    /// Of it: inner nodes.
+    pub(crate) inner: u64,
     /// Of it: the cache.
     pub(crate) cache: u64,
     /// Bytes of the device.
@@ -71,13 +74,25 @@ impl Sizing {
         let wanted = (data as f64 * WAITING_SHARE * CHANGE_SHARE) as u64;
         let growing = memory.saturating_sub(FIXED_MEMORY);
         let waiting = wanted.min(growing * 2 / 3).max(1 << 20);
-        let cache = growing.saturating_sub(waiting + (rows * ROW_MEMORY) as u64).max(1 << 20);
+        let inner = (rows * INNER_MEMORY) as u64 + (1 << 20);
+        let index = (rows * INDEX_MEMORY) as u64;
+        let rest = growing.saturating_sub(waiting + waiting / 4 + inner + index);
+        let cache = rest.max(2 << 20);
         let journal = ((data as f64 * JOURNAL_SHARE) as u64).max(16 << 20) >> 20 << 20;
         let pages = rows * (row + ENTRY_BYTES) * PAGES_SHARE;
         let apart = (20 << 20) + journal;
         let capacity = ((pages / setup.fill) as u64 + apart).max(journal * 6);
         let capacity = setup.capacity.unwrap_or(capacity) >> 20 << 20;
-        Sizing { data, memory, waiting, cache, capacity, journal }
+        Sizing { data, memory, waiting, inner, cache, capacity, journal }
+    }
+
+    /// How the tables are kept.
+    fn tables(&self) -> TreeOptions {
+        TreeOptions {
+            waiting_bytes_max: self.waiting,
+            directory_bytes_max: self.inner,
+            ..TreeOptions::default()
+        }
     }
 }
 
@@ -112,9 +127,9 @@ impl OrderedStore {
             memory_bytes: sizing.memory,
             ..options
         };
-        let engine = Engine::open_unattended(device, options)?;
-        let options = TreeOptions { waiting_bytes_max: sizing.waiting, ..TreeOptions::default() };
-        let tree = Arc::new(Tree::open(Arc::clone(&engine.tiered), options, now())?);
+        let tables = sizing.tables();
+        let engine = Engine::open_reserving(device, options, tables.memory_bytes_max())?;
+        let tree = Arc::new(Tree::open(Arc::clone(&engine.tiered), tables, now())?);
         let merges = Some(Merges::start(Arc::clone(&tree))?);
         Ok(OrderedStore { tree, engine, layout, merges, scratch: Vec::new() })
     }
