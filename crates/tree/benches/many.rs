@@ -117,7 +117,7 @@ impl Bench {
             }
             while self.session.in_flight() > 0 {
                 self.session
-                    .poll(1, NOW, &mut |_, outcome| drop(outcome.expect("a write")))
+                    .poll(1, NOW, &mut |_, outcome| assert!(outcome.is_ok(), "a write"))
                     .expect("writes");
             }
             if was_done {

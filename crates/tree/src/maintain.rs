@@ -45,7 +45,7 @@ use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
 use clearing::{Clearing, low_limit};
-use leaving::Leaving;
+use leaving::{Leaving, Rounds, node_changes};
 use merging::{Absorbed, Made, Merged, Site, Work};
 
 /// Leaves of a round.
@@ -144,10 +144,19 @@ impl Maintainer {
         if matches!(self.stage, Stage::Idle) {
             did_work |= self.clearing.step(shared, &mut self.session, now)?;
         }
-        self.leaving.step(shared, &mut self.session, now)?;
-        if matches!(self.stage, Stage::Idle) && is_asked_for(shared)? {
-            self.begin(shared, now, NODE_CHANGES)?;
-            did_work = true;
+        let rounds = match self.stage {
+            Stage::Idle => Rounds::Between,
+            _ => Rounds::Within,
+        };
+        self.leaving.step(shared, &mut self.session, now, rounds)?;
+        if rounds == Rounds::Between {
+            if is_asked_for(shared)? {
+                self.begin(shared, now, node_changes(shared))?;
+                did_work = true;
+            } else if self.leaving.lacks_pages(shared) {
+                self.begin(shared, now, 1)?;
+                did_work = true;
+            }
         }
         while self.go_on(shared, now)? {
             did_work = true;
@@ -403,7 +412,7 @@ impl Maintainer {
         now: Timestamp,
         mut round: Round,
     ) -> Result<Stage> {
-        let is_last = round.ends_sweep && round.node_changes != NODE_CHANGES;
+        let is_last = round.ends_sweep && round.node_changes == 1;
         let tables: Vec<Arc<Table>> = if !is_last {
             let tables = round.works.iter().map(|work| (work.table.id(), Arc::clone(&work.table)));
             let joining = joins::tables(shared).into_iter().map(|table| (table.id(), table));

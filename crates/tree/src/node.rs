@@ -2,6 +2,8 @@
 
 mod leaving;
 
+use std::cell::Cell;
+
 use crate::format::{Child, Children, ChildrenBuilder, Damage, NodeFrame};
 use crate::sequence::Sequence;
 
@@ -16,6 +18,15 @@ const FRAME_BYTES: usize = 32;
 /// Which node of a table, in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeId(pub u32);
+
+/// What a page says of leaves and delta pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Facts {
+    /// It is so.
+    Exact,
+    /// It was so when the page was written.
+    Old,
+}
 
 /// An inner node.
 #[derive(Debug)]
@@ -44,7 +55,18 @@ pub(crate) struct Node {
     children: Vec<Child>,
     /// Which children are in memory; of nodes above level 1 only.
     loaded: Vec<Option<NodeId>>,
+    /// Whether a search came through it since somebody looked.
+    pub used: Cell<bool>,
 }
+
+/// Which node of a table, in memory; or that the one of this child has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Residence(Option<NodeId>);
+
+/// In place of a node's number: it has left memory. The other bits say when.
+const HAS_LEFT: u32 = 1 << 31;
+/// All that its page says is so.
+const IS_EXACT: u32 = 1 << 30;
 
 impl Node {
     /// A node without children.
@@ -63,6 +85,7 @@ impl Node {
             ends: Vec::new(),
             children: Vec::new(),
             loaded: Vec::new(),
+            used: Cell::new(true),
         }
     }
 
@@ -147,7 +170,25 @@ impl Node {
 
     /// The node of child `index`, if it is in memory.
     pub(crate) fn loaded(&self, index: usize) -> Option<NodeId> {
-        self.loaded[index]
+        self.loaded[index].filter(|node| node.0 & HAS_LEFT == 0)
+    }
+
+    /// Child `index` leaves memory, as the departure of this number.
+    pub(crate) fn let_leave(&mut self, index: usize, page: Facts, departure: u32) {
+        let exact = if page == Facts::Exact { IS_EXACT } else { 0 };
+        self.loaded[index] = Some(NodeId(HAS_LEFT | exact | (departure % IS_EXACT)));
+    }
+
+    /// Whether child `index` is in memory, or when it left: what was read of its page before it
+    /// came and left again may be old.
+    pub(crate) fn residence(&self, index: usize) -> Residence {
+        Residence(self.loaded.get(index).copied().flatten())
+    }
+
+    /// What the page of child `index`, which is not in memory, says of its own children.
+    pub(crate) fn facts_of(&self, index: usize) -> Facts {
+        let left = self.loaded[index].filter(|node| node.0 & HAS_LEFT != 0);
+        if left.is_some_and(|node| node.0 & IS_EXACT != 0) { Facts::Exact } else { Facts::Old }
     }
 
     pub(crate) fn set_loaded(&mut self, index: usize, node: NodeId) {
@@ -328,7 +369,7 @@ impl Node {
     ) -> Option<Vec<u8>> {
         let mut builder = ChildrenBuilder::default();
         for (index, child) in self.children.iter().enumerate() {
-            let below = if self.level > 1 { self.loaded[index] } else { None };
+            let below = if self.level > 1 { self.loaded(index) } else { None };
             let leaves = |index: usize| {
                 self.children.get(index).is_some_and(|child| self.leaving.contains(child.page))
             };

@@ -16,6 +16,8 @@ pub(crate) struct Counters {
     pub changes: AtomicU64,
     pub change_bytes: AtomicU64,
     pub pages_cleared: AtomicU64,
+    pub tables_departed: AtomicU64,
+    pub nodes_departed: AtomicU64,
     pub leaves_absorbed: AtomicU64,
     pub nodes_absorbed: AtomicU64,
 }
@@ -57,6 +59,10 @@ pub struct TreeStatistics {
     pub leaves_absorbed: u64,
     /// Inner nodes that a neighbour or the root absorbed.
     pub nodes_absorbed: u64,
+    /// Tables that left memory.
+    pub tables_departed: u64,
+    /// Inner nodes that left memory while their tables stayed.
+    pub nodes_departed: u64,
     /// Memory of changes that wait, with what lies idle between them, bytes.
     pub arena_bytes: u64,
     /// Memory of open tables and their inner nodes, bytes.
@@ -83,6 +89,8 @@ impl TreeStatistics {
             ("tables_changes", self.changes),
             ("tables_change_bytes", self.change_bytes),
             ("tables_pages_cleared", self.pages_cleared),
+            ("tables_departed", self.tables_departed),
+            ("tables_nodes_departed", self.nodes_departed),
             ("tables_arena_bytes", self.arena_bytes),
             ("tables_directory_bytes", self.directory_bytes),
             ("tables_recovered_bytes", self.recovered_bytes),

@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) use copied::{Copied, Keys, next_key};
 pub(crate) use directory::Directory;
 pub(crate) use joins::{Group, Member, Replacement, is_empty};
-pub(crate) use nodes::NodePage;
+pub(crate) use nodes::{Departing, NodePage};
 pub(crate) use place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
 pub(crate) use watches::{Watch, Watches};
 

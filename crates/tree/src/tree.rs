@@ -137,6 +137,8 @@ impl Tree {
             changes: read(&counters.changes),
             change_bytes: read(&counters.change_bytes),
             pages_cleared: read(&counters.pages_cleared),
+            tables_departed: read(&counters.tables_departed),
+            nodes_departed: read(&counters.nodes_departed),
             directory_bytes: memory.directory_bytes(),
             recovered_bytes: memory.recovered_bytes(),
             open_tables: memory.tables(),

@@ -116,6 +116,11 @@ const BUGS: &[Bug] = &[
     },
     Bug { name: "table-left-with-nodes", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
+        name: "node-left-with-changes",
+        caught_by: TABLES,
+        test: "nodes::inner_nodes_beyond_their_share_leave_memory_and_come_back_as_they_were",
+    },
+    Bug {
         name: "journal-gathered-in-part",
         caught_by: TABLES,
         test: "restarts::openings_with_few_changes_each_do_not_fill_the_journal",

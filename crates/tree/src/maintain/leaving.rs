@@ -14,20 +14,42 @@ use std::sync::Arc;
 use entresol_flash::{Result, Timestamp};
 use entresol_planted::planted;
 
-use super::{Reserved, write_reserved};
+use super::{NODE_CHANGES, Reserved, write_reserved};
 use crate::shared::Shared;
-use crate::table::{State, Table};
+use crate::statistics::Counters;
+use crate::table::{Departing, State, Table};
 
 /// Tables that one step looks at.
 const STEP_TABLES: usize = 256;
 /// A table that nobody asked for in so many milliseconds is idle.
 const IDLE_MS: u64 = 10_000;
 
+/// A table with a root and more has so many bytes of inner nodes.
+const NODES_BYTES: usize = 16 << 10;
+
+/// Whether a round of merges is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rounds {
+    Between,
+    Within,
+}
+
 /// How far the search for idle tables is.
 #[derive(Default)]
 pub(super) struct Leaving {
     /// The number of the table that is looked at next.
     next: u64,
+    /// Inner nodes could leave once their pages are written.
+    lacks_pages: bool,
+}
+
+/// What one look found.
+#[derive(Default)]
+struct Found {
+    /// Tables that can leave once numbers of theirs were given back.
+    with_numbers: Vec<Arc<Table>>,
+    /// Tables with inner nodes, where memory is short.
+    with_nodes: Vec<Arc<Table>>,
 }
 
 /// Whether open tables and inner nodes take so much that those that can must leave.
@@ -35,7 +57,40 @@ pub(super) fn is_short_of_memory(shared: &Shared) -> bool {
     shared.memory.directory_bytes() > shared.options.directory_bytes_max / 4 * 3
 }
 
+/// How many changes of an inner node make its page due: fewer, where memory is short, since only a
+/// node whose page says all can leave.
+pub(super) fn node_changes(shared: &Shared) -> u32 {
+    let (used, most) = (shared.memory.directory_bytes(), shared.options.directory_bytes_max);
+    match used {
+        _ if used > most => 1,
+        _ if is_short_of_memory(shared) => NODE_CHANGES / 4,
+        _ => NODE_CHANGES,
+    }
+}
+
 impl Leaving {
+    /// Whether pages of inner nodes should be written, so that they can leave.
+    pub(super) fn lacks_pages(&self, shared: &Shared) -> bool {
+        self.lacks_pages && is_short_of_memory(shared)
+    }
+
+    /// Lets inner nodes of some tables leave, where memory is short. Called between rounds: a round
+    /// knows where its leaves are.
+    fn let_nodes_leave(&mut self, shared: &Shared, tables: &[Arc<Table>]) {
+        let most = shared.options.directory_bytes_max;
+        for table in tables {
+            let which = match shared.memory.directory_bytes() > most {
+                true => Departing::All,
+                false => Departing::Unused,
+            };
+            let mut state = table.lock();
+            let left = state.directory.let_nodes_leave(which);
+            self.lacks_pages |= !state.directory.is_written();
+            shared.memory.count(table, &state);
+            Counters::add(&shared.counters.nodes_departed, left);
+        }
+    }
+
     /// Looks at some tables, and lets those leave that can. All but the locks of the tables is done
     /// by whoever merges: numbers of pages are set apart by nobody else.
     pub(super) fn step(
@@ -43,8 +98,14 @@ impl Leaving {
         shared: &Shared,
         session: &mut entresol_tier::Session,
         now: Timestamp,
+        round: Rounds,
     ) -> Result<()> {
-        for table in self.look(shared, now) {
+        let Found { with_numbers, with_nodes } = self.look(shared, now);
+        if round == Rounds::Between {
+            self.lacks_pages = false;
+            self.let_nodes_leave(shared, &with_nodes);
+        }
+        for table in with_numbers {
             // What was set apart and not used would be lost each time.
             let reserved = table.lock().directory.give_numbers_back();
             if let Some(number) = reserved {
@@ -56,10 +117,10 @@ impl Leaving {
         Ok(())
     }
 
-    /// Lets tables leave; those that can once numbers of theirs were given back.
-    fn look(&mut self, shared: &Shared, now: Timestamp) -> Vec<Arc<Table>> {
+    /// Lets tables leave.
+    fn look(&mut self, shared: &Shared, now: Timestamp) -> Found {
         let is_short = is_short_of_memory(shared);
-        let (mut leaving, mut with_numbers) = (Vec::new(), Vec::new());
+        let (mut leaving, mut found) = (Vec::new(), Found::default());
         let mut tables = shared.tables.lock();
         let dropped = shared.dropped.lock();
         let mut looked = 0;
@@ -68,13 +129,16 @@ impl Leaving {
             self.next = id.saturating_add(1);
             let state = table.lock();
             shared.memory.count(table, &state);
+            if is_short && state.directory.memory_bytes() > NODES_BYTES {
+                found.with_nodes.push(Arc::clone(table));
+            }
             let is_used = Arc::strong_count(table) > 1 || dropped.contains_key(&id);
             let is_idle = is_short || now.0.abs_diff(table.used_at().0) >= IDLE_MS;
             if is_used || !is_idle || !can_leave(table, &state) {
                 continue;
             }
             if state.directory.has_spare_numbers() {
-                with_numbers.push(Arc::clone(table));
+                found.with_numbers.push(Arc::clone(table));
             } else {
                 leaving.push(id);
             }
@@ -87,9 +151,10 @@ impl Leaving {
             if let Some(table) = tables.open.remove(&id) {
                 tables.departures += 1;
                 shared.memory.discount(&table);
+                Counters::add(&shared.counters.tables_departed, 1);
             }
         }
-        with_numbers
+        found
     }
 }
 

@@ -7,15 +7,16 @@
 //! 3. After a crash nodes may lack leaves: whoever meets one enters it by `learn`.
 //! 4. A child is absorbed by its left neighbour in the same node, and only once no page on flash
 //!    names it any more: right links lead to it until then, and past it afterwards.
-//! 5. What was located before a join says nothing of nodes and indices after it.
+//! 5. A node above leaves may leave memory while its page says all that is known of it.
+//! 6. What was located before a join says nothing of nodes and indices after it.
 
 use entresol_planted::planted;
 
 use super::joins::{Group, JoinLimits, Member, Replacement, leaf_bytes, leaver};
-use super::nodes::{Due, Life, NodePage, Nodes};
+use super::nodes::{Departing, Due, Life, NodePage, Nodes};
 use super::place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
 use crate::format::{Child, Damage, Header, PageKind, Root};
-use crate::node::{Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
+use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
 use crate::sequence::Sequence;
 
 /// Numbers of pages that one write of the root sets apart.
@@ -124,6 +125,7 @@ impl Directory {
         let mut at = NodeId(0);
         loop {
             let node = self.node(at);
+            node.used.set(true);
             let index = match wanted {
                 Wanted::At(key) => node.position(key),
                 Wanted::Before(Some(key)) => node.position_before(key),
@@ -149,7 +151,8 @@ impl Directory {
 
     fn missing(&self, page: u32, parent: NodeId, index: usize, is_right: bool) -> Missing {
         let (created, joins) = (self.created(), self.joins);
-        Missing { page, parent, index, is_right, created, joins }
+        let residence = self.node(parent).residence(index);
+        Missing { page, parent, index, is_right, residence, created, joins }
     }
 
     /// Enters the page `bytes` of the node `missing`, unless somebody else was faster.
@@ -159,17 +162,19 @@ impl Directory {
         bytes: &[u8],
         is_exact: bool,
     ) -> Result<(), Damage> {
-        let Missing { page, parent, index, is_right, created, joins } = missing;
+        let Missing { page, parent, index, is_right, residence, created, joins } = missing;
         if created != self.created() || joins != self.joins {
             return Ok(());
         }
-        let node = Node::from_page(page, bytes, is_exact)?;
         let above = self.node(parent);
+        let is_there = index < above.count() && above.child(index).page == page;
+        let is_known = is_there && !is_right && above.facts_of(index) == Facts::Exact;
+        let node = Node::from_page(page, bytes, is_exact || is_known)?;
         if node.level + 1 != above.level {
             let expected = usize::from(above.level) - 1;
             return Err(Damage::new("level of an inner node", node.level.into(), expected));
         }
-        let separator = is_right.then(|| self.high_below(parent, index)).flatten();
+        let separator = is_right.then(|| self.high_before(page, parent, index)).flatten();
         if let Some(separator) = separator {
             let is_entered =
                 index + 1 < above.count() && above.separator(index + 1) == &separator[..];
@@ -181,7 +186,7 @@ impl Directory {
         } else if !is_right
             && index < above.count()
             && above.child(index).page == page
-            && above.loaded(index).is_none()
+            && above.residence(index) == residence
         {
             let id = self.nodes.add(node);
             self.node_mut(parent).set_loaded(index, id);
@@ -189,10 +194,12 @@ impl Directory {
         Ok(())
     }
 
-    fn high_below(&self, parent: NodeId, index: usize) -> Option<Vec<u8>> {
+    /// Where the node ends that is child `index`, if page `page` follows it.
+    fn high_before(&self, page: u32, parent: NodeId, index: usize) -> Option<Vec<u8>> {
         let above = self.node(parent);
         let below = (index < above.count()).then(|| above.loaded(index)).flatten()?;
-        self.node(below).high.as_deref().map(<[u8]>::to_vec)
+        let node = self.node(below);
+        node.high.as_deref().filter(|_| node.right == page).map(<[u8]>::to_vec)
     }
 
     /// A leaf says that its keys end at `high` and that page `right` follows, which the directory
@@ -578,6 +585,11 @@ impl Directory {
             self.nodes.set_written(written);
         }
         is_there
+    }
+
+    /// Lets inner nodes leave memory; how many left.
+    pub(crate) fn let_nodes_leave(&mut self, which: Departing) -> usize {
+        self.nodes.let_leave(which)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

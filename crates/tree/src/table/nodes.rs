@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::node::{Edition, Node, NodeId};
+use entresol_planted::planted;
+
+use crate::node::{Edition, Facts, Node, NodeId};
 use crate::sequence::Sequence;
 
 /// The nodes. Number 0 is the root.
@@ -19,6 +21,8 @@ pub(super) struct Nodes {
     edition: Edition,
     /// Pages of nodes that were absorbed. They are named until their absorbers are settled.
     absorbed: Vec<u32>,
+    /// How many nodes left memory.
+    departures: u32,
 }
 
 /// The page of an inner node.
@@ -53,6 +57,21 @@ pub(super) struct Due {
     pub has_root: bool,
 }
 
+/// Which nodes leave memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departing {
+    /// Those that no search came through lately.
+    Unused,
+    /// All that can.
+    All,
+}
+
+/// Whether the page of a node says all that memory knows of it.
+fn is_on_flash(node: &Node) -> bool {
+    let is_same = node.changes == 0 || planted!("node-left-with-changes");
+    is_same && node.is_written && node.stale.is_none() && node.leaving.is_empty()
+}
+
 impl Nodes {
     pub(super) fn new(root: Node) -> Nodes {
         Nodes {
@@ -61,6 +80,7 @@ impl Nodes {
             unsettled: BTreeSet::new(),
             edition: Edition::default(),
             absorbed: Vec::new(),
+            departures: 0,
         }
     }
 
@@ -93,12 +113,17 @@ impl Nodes {
 
     /// Takes out a node whose children go to another one.
     pub(super) fn take(&mut self, node: NodeId) -> Node {
+        let taken = self.vacate(node);
+        self.absorbed.push(taken.page);
+        taken
+    }
+
+    fn vacate(&mut self, node: NodeId) -> Node {
         let mut gone = Node::new(0, 0);
         gone.is_written = true;
         let taken = std::mem::replace(self.get_mut(node), gone);
         self.vacant.push(node);
         self.unsettled.remove(&node.0);
-        self.absorbed.push(taken.page);
         taken
     }
 
@@ -128,6 +153,37 @@ impl Nodes {
     pub(super) fn are_written(&self) -> bool {
         let is_written = self.nodes.iter().all(|node| node.changes == 0);
         is_written && self.are_settled() && self.absorbed.is_empty()
+    }
+
+    /// Lets nodes above leaves leave memory whose pages say all that is known of them: those that
+    /// no search came through since the last time, or all. How many left. Nodes higher up stay:
+    /// they are few, and keep the way.
+    pub(super) fn let_leave(&mut self, which: Departing) -> usize {
+        let mut left = 0;
+        // Nodes that are to join their neighbours stay.
+        let may_leave = |id: &NodeId| {
+            let above = self.get(*id);
+            above.level == 2 && above.leaving.is_empty()
+        };
+        for above in self.ids().filter(may_leave).collect::<Vec<_>>() {
+            for index in 0..self.get(above).count() {
+                let Some(id) = self.get(above).loaded(index) else { continue };
+                let node = self.get(id);
+                let was_used = node.used.replace(false) && which == Departing::Unused;
+                if was_used || !is_on_flash(node) {
+                    continue;
+                }
+                // It was written in this opening, and nobody changed it since.
+                let is_new = node.edition != Edition::default();
+                let facts = if is_new { Facts::Exact } else { Facts::Old };
+                self.departures = self.departures.wrapping_add(1);
+                let departure = self.departures;
+                self.get_mut(above).let_leave(index, facts, departure);
+                self.vacate(id);
+                left += 1;
+            }
+        }
+        left
     }
 
     /// Of the last page that was made.

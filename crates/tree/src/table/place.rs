@@ -1,7 +1,7 @@
 //! Where the pages of keys are, as a directory says it.
 
 use crate::format::Child;
-use crate::node::NodeId;
+use crate::node::{NodeId, Residence};
 use crate::sequence::Sequence;
 
 /// Number of a table's first page.
@@ -38,6 +38,8 @@ pub(crate) struct Missing {
     /// The child that it is, or right of which it is.
     pub(super) index: usize,
     pub(super) is_right: bool,
+    /// Of the child, when it was located.
+    pub(super) residence: Residence,
     pub(super) created: Sequence,
     pub(super) joins: u64,
 }

@@ -9,6 +9,7 @@ mod dropping;
 mod joining;
 mod leaving;
 mod meanwhile;
+mod nodes;
 mod restarts;
 mod unfolded;
 mod unmerged;

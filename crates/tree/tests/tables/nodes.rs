@@ -1,0 +1,169 @@
+//! Inner nodes leave memory beyond their share, and come back as they were.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use entresol_device::Device;
+use entresol_flash::{Budget, Durability, StoreOptions};
+use entresol_sim::{CrashChoice, SimDevice, SimOptions};
+use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
+use entresol_tree::{
+    Action, Order, Outcome, RowAt, RowRange, Session, Table, Tree, TreeOptions, Write, WriteBatch,
+};
+use entresol_workload::Random;
+
+use super::seeds;
+use super::world::NOW;
+
+const SEGMENT_BYTES: u32 = 64 << 10;
+const DIRECTORY_BYTES: u64 = 48 << 10;
+const KEYS: u64 = 9_000;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+struct Tall {
+    tiered: Arc<Tiered>,
+    tree: Tree,
+    session: Session,
+    table: Arc<Table>,
+}
+
+impl Tall {
+    fn open(device: &SimDevice) -> Tall {
+        let store = StoreOptions {
+            durability: Durability::Memory,
+            segment_bytes: SEGMENT_BYTES,
+            buffers_per_shard: 6,
+            journal_bytes: 16 * u64::from(SEGMENT_BYTES),
+            ..StoreOptions::default()
+        };
+        let (cache_bytes, admission) = (Some(0), Admission::Always);
+        let options = TieredOptions { store, memory_bytes: 32 << 20, cache_bytes, admission };
+        let tree = TreeOptions {
+            waiting_bytes_max: 64 << 10,
+            directory_bytes_max: DIRECTORY_BYTES,
+            leaf_bytes_max: 512,
+            ..TreeOptions::default()
+        };
+        let device: Arc<dyn Device> = Arc::new(device.clone());
+        let part = tree.memory_bytes_max();
+        let tiered = Tiered::open_reserving(device, options, part, NOW).expect("a store");
+        let tree = Tree::open(Arc::clone(&tiered), tree, NOW).expect("tables");
+        let mut session = tree.session(SessionOptions::default()).expect("a session");
+        let table = session.table(NOW, b"tall").expect("a table");
+        Tall { tiered, tree, session, table }
+    }
+
+    fn write(&mut self, key: &[u8], action: Action<'_>) {
+        loop {
+            let mut is_done = true;
+            let writes = [Write { table: &self.table, key, action }];
+            let batch = WriteBatch { writes: &writes, durability: Some(Durability::Memory) };
+            let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+                is_done = outcome.is_ok();
+            };
+            self.session.write(0, NOW, batch, &mut visit);
+            while self.session.in_flight() > 0 {
+                self.session.poll(1, NOW, &mut visit).expect("a poll");
+            }
+            if is_done {
+                return;
+            }
+            self.maintain();
+        }
+    }
+
+    fn maintain(&mut self) {
+        self.tree.maintain(NOW, Budget { segments: 2 }).expect("maintenance");
+    }
+
+    fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut found = None;
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            if let Outcome::Found(value) = outcome.expect("a get") {
+                found = Some(value.to_vec());
+            }
+        };
+        self.session.get(0, NOW, RowAt { table: &self.table, key }, &mut visit);
+        while self.session.in_flight() > 0 {
+            self.session.poll(1, NOW, &mut visit).expect("a poll");
+        }
+        found
+    }
+
+    fn rows(&mut self, order: Order) -> Model {
+        let mut found = Model::new();
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            let Outcome::Rows(rows) = outcome.expect("a scan") else { return };
+            found.extend(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+        };
+        let (table, limit) = (&self.table, usize::MAX);
+        let range = RowRange { table, low: &[], high: None, limit, order };
+        self.session.scan(0, NOW, range, &mut visit);
+        while self.session.in_flight() > 0 {
+            self.session.poll(1, NOW, &mut visit).expect("a poll");
+        }
+        found
+    }
+}
+
+fn live(tall: &mut Tall, model: &mut Model, random: &mut Random, steps: usize) {
+    for _ in 0..steps {
+        let key = format!("row {:06}", random.below(KEYS)).into_bytes();
+        match random.below(8) {
+            0 => {
+                assert_eq!(tall.get(&key).as_ref(), model.get(&key), "{key:?}");
+            }
+            1 => {
+                tall.write(&key, Action::Remove);
+                model.remove(&key);
+            }
+            _ => {
+                let value = vec![b'a' + random.below(26) as u8; 20 + random.below(30) as usize];
+                tall.write(&key, Action::Put(&value));
+                model.insert(key, value);
+            }
+        }
+        if random.below(8) == 0 {
+            tall.maintain();
+        }
+    }
+}
+
+#[test]
+fn inner_nodes_beyond_their_share_leave_memory_and_come_back_as_they_were() {
+    for seed in seeds(2) {
+        let mut random = Random::new(seed);
+        let capacity = 160 * u64::from(SEGMENT_BYTES);
+        let mut device = SimDevice::new(SimOptions { place: 1, ..SimOptions::new(seed, capacity) });
+        let mut model = Model::new();
+        let mut departed = 0;
+        for life in 0..3 {
+            let mut tall = Tall::open(&device);
+            live(&mut tall, &mut model, &mut random, 8_000);
+            assert!(tall.rows(Order::Ascending) == model, "ENTRESOL_SEED={seed}: life {life}");
+            for _ in 0..20 {
+                tall.maintain();
+                tall.tiered.sync().expect("a sync");
+            }
+            let statistics = tall.tree.statistics();
+            let bytes = statistics.directory_bytes;
+            assert!(bytes <= DIRECTORY_BYTES, "ENTRESOL_SEED={seed}: {bytes} bytes of nodes");
+            departed += statistics.nodes_departed;
+            assert!(tall.rows(Order::Descending) == model, "ENTRESOL_SEED={seed}: life {life}");
+            let Tall { tiered, tree, session, table, .. } = tall;
+            drop((session, table));
+            if life == 1 {
+                tree.settle(NOW).expect("all is merged");
+                drop(tree);
+                tiered.close(NOW).expect("a store that closes");
+            } else {
+                tiered.sync().expect("all is durable");
+                drop((tree, tiered));
+                device.crash_now();
+                device = device.reopened(CrashChoice::Random(random.next()));
+            }
+        }
+        assert!(departed > 20, "ENTRESOL_SEED={seed}: {departed} nodes left memory");
+    }
+}
