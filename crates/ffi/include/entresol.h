@@ -357,7 +357,8 @@ int64_t entresol_tables_write(int64_t store, int64_t words);
 /* Brings the answers to a question of merges and waits for the next one; how many rows that is
  * about, 0 once the store is closed. For one thread, which must not use tables meanwhile. The words:
  * { ticket of the question that is answered, 0 at first, becomes the next one's; 1 answers follow,
- * 2 a sentence that says why there are none; their address; their bytes; becomes the address of the
+ * 2 a sentence that says why there are none, 3 the thread is about to come and this call returns at
+ * once, so that merges wait for it; their address; their bytes; becomes the address of the
  * question's records, which stay until the next call; becomes their bytes; becomes the function's
  * number; becomes 0 }. An answer, one a row in their order, is { 0 the base stays, 1 the row has
  * this value, 2 it is gone; length; value }. After a sentence, or none within 30 s, the leaf's

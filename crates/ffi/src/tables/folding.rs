@@ -51,6 +51,8 @@ enum Listener {
     /// There is none.
     #[default]
     Nobody,
+    /// It is about to come.
+    Announced,
     /// It waits for a question.
     Listening,
     /// It has one.
@@ -86,6 +88,8 @@ pub(super) enum Reply<B> {
     Answers(B),
     /// A sentence: why there are none.
     Refusal(B),
+    /// Nothing, and it does not wait: it will come soon.
+    Announcement,
 }
 
 impl<'a> Reply<&'a [u8]> {
@@ -93,13 +97,14 @@ impl<'a> Reply<&'a [u8]> {
         match kind {
             1 => Reply::Answers(bytes),
             2 => Reply::Refusal(bytes),
+            3 => Reply::Announcement,
             _ => Reply::None,
         }
     }
 
     fn to_owned(&self) -> Reply<Vec<u8>> {
         match self {
-            Reply::None => Reply::None,
+            Reply::None | Reply::Announcement => Reply::None,
             Reply::Answers(bytes) => Reply::Answers(bytes.to_vec()),
             Reply::Refusal(bytes) => Reply::Refusal(bytes.to_vec()),
         }
@@ -115,6 +120,12 @@ impl Folds {
         reply: &Reply<&[u8]>,
     ) -> Result<Option<Question>, Failure> {
         let mut state = self.state.lock();
+        if matches!(reply, Reply::Announcement) {
+            if state.listener == Listener::Nobody {
+                state.listener = Listener::Announced;
+            }
+            return Ok(None);
+        }
         if state.listener == Listener::Listening {
             let sentence = "another thread waits for questions of merges already".to_owned();
             return Err(Failure { kind: 2, sentence });
@@ -169,7 +180,9 @@ impl Folds {
                 Some(Reply::Refusal(why)) => {
                     break Err(String::from_utf8_lossy(&why).into_owned());
                 }
-                Some(Reply::None) => break Err("it was asked, and gave no answer".to_owned()),
+                Some(Reply::None | Reply::Announcement) => {
+                    break Err("it was asked, and gave no answer".to_owned());
+                }
                 None if state.closed => break Err("the store closes".to_owned()),
                 None => {}
             }
@@ -200,7 +213,7 @@ impl State {
             return Err("the store closes".to_owned());
         }
         match self.listener {
-            Listener::Listening | Listener::Asked => Ok(()),
+            Listener::Announced | Listener::Listening | Listener::Asked => Ok(()),
             Listener::Nobody => Err("no thread listens to questions of merges".to_owned()),
             Listener::Silent => Err("it has not come back from a question before".to_owned()),
         }

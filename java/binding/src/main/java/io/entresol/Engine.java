@@ -38,6 +38,7 @@ final class Engine {
     /** By token who waits, or what became of it, whichever came first. */
     private final ConcurrentHashMap<Long, Object> meeting = new ConcurrentHashMap<>();
     private final Thread reaper;
+    private final Tables tables = new Tables(this);
     /** Held by who closes, so that others return once it is done. */
     private final ReentrantLock closing = new ReentrantLock();
     private boolean closed;
@@ -90,6 +91,16 @@ final class Engine {
         });
         engine.reaper.start();
         return engine;
+    }
+
+    /** The native store, which is there as long as the engine is reachable. */
+    long address() {
+        return store;
+    }
+
+    /** What ordered tables of the store share. */
+    Tables tables() {
+        return tables;
     }
 
     /** Memory for a request with so many bytes of key and value. */

@@ -2,7 +2,9 @@ package io.entresol;
 
 import io.entresol.heap.engine.NativeStore;
 import io.entresol.heap.engine.Text;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Optional;
 
 /**
  * A store on flash: the index in memory, values on a device, a cache of hot entries in memory. It
@@ -16,6 +18,32 @@ public final class Store extends Opened {
     /** Opens the store on a device, or makes one; recovers after a crash. Waits for the device. */
     public static Store open(StoreOptions options) {
         return new Store(Engine.open(options.with("reclaim", "store")));
+    }
+
+    /** The ordered table of a name in UTF-8; as {@link #table(byte[])}. */
+    public OrderedTable table(String name) {
+        return table(name.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /**
+     * The ordered table of a name of 1 byte to 2 KiB. It comes into being with its first row; keep
+     * what this gives. The store must have been opened with {@link StoreOptions#orderedTables}.
+     */
+    public OrderedTable table(byte[] name) {
+        return engine.tables().open(name);
+    }
+
+    /** An empty batch for rows of the store's ordered tables. */
+    public TableBatch batch() {
+        return new TableBatch(engine.tables());
+    }
+
+    /**
+     * Why the last sweep of merges let changes of ordered tables wait, as where a merge function
+     * threw; nothing if it let none wait. Changes that wait for long fill memory and journal.
+     */
+    public Optional<String> heldBack() {
+        return engine.tables().heldBack();
     }
 
     /**

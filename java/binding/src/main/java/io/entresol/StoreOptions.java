@@ -96,6 +96,22 @@ public final class StoreOptions {
         return with("segment", bytes);
     }
 
+    /**
+     * The store has ordered tables, whose journal takes so many bytes of the device, at most a
+     * quarter; 64 MiB suit most. Give it at every opening of such a store. Not for caches.
+     */
+    public StoreOptions orderedTables(long journalBytes) {
+        return with("journal", journalBytes);
+    }
+
+    /**
+     * Bytes of changes of ordered tables that wait in memory for a merge, at most; else 32 MiB. More
+     * of them means fewer bytes written: five percent of the rows are a good share.
+     */
+    public StoreOptions waitingChanges(long bytes) {
+        return with("tables-waiting", bytes);
+    }
+
     /** A folder in memory for the write buffers that outlive the process. */
     public StoreOptions bufferDirectory(Path folder) {
         return with("buffer-directory", folder);

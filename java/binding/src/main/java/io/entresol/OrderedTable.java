@@ -1,0 +1,214 @@
+package io.entresol;
+
+import io.entresol.Pages.Page;
+import io.entresol.heap.engine.NativeTables;
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.function.Function;
+
+/**
+ * Rows in the order of their keys, under one name in a {@link Store} that was opened with
+ * {@link StoreOptions#orderedTables}. A key has 1 byte to 2 KiB, and is compared as bytes without a
+ * sign. A store has as many tables as one likes, which come into being with their first row.
+ *
+ * <p>Thread-safe: many threads call at once, each call works and waits for the device in its thread,
+ * and writers that wait for a sync share it. 32 calls of a store work at a time, others wait for
+ * their turn. A virtual thread keeps its carrier meanwhile. Writes that find too much waiting for
+ * merges do some of them first. Closing the store waits for calls under way; later ones fail with
+ * {@link StoreException.Kind#POISONED}.
+ *
+ * <p>Reads see all that was acknowledged before they began. A batch is durable as a whole; readers
+ * see its rows one by one.
+ */
+public final class OrderedTable {
+    /** Of a page: what goes before the record. */
+    private static final int WORDS_BYTES = 5 * Long.BYTES;
+
+    final Tables tables;
+    final long address;
+    private final byte[] name;
+    private final String key;
+
+    OrderedTable(Tables tables, byte[] name, long address) {
+        this.tables = tables;
+        this.address = address;
+        this.name = name.clone();
+        key = Tables.key(name);
+        Pages.CLEANER.register(this, () -> NativeTables.tableClose(address));
+    }
+
+    /** The name. */
+    public byte[] name() {
+        return name.clone();
+    }
+
+    /** The value of a row, parts folded in; null if there is none. */
+    public byte[] get(byte[] key) {
+        Page page = tables.pages.take(key.length);
+        page.set(0, key);
+        return read(page, key.length, this::value);
+    }
+
+    /** The same, of the key that remains in a buffer, whose position stays. */
+    public byte[] get(ByteBuffer key) {
+        Page page = tables.pages.take(key.remaining());
+        page.set(0, key);
+        return read(page, key.remaining(), this::value);
+    }
+
+    /**
+     * What a reader makes of a row as it lies in memory, unfolded; null if there is none. The row is
+     * valid until the reader returns.
+     */
+    public <T> T read(byte[] key, Function<? super TableRow, T> reader) {
+        Page page = tables.pages.take(key.length);
+        page.set(0, key);
+        return read(page, key.length, reader);
+    }
+
+    /** The same, of the key that remains in a buffer, whose position stays. */
+    public <T> T read(ByteBuffer key, Function<? super TableRow, T> reader) {
+        Page page = tables.pages.take(key.remaining());
+        page.set(0, key);
+        return read(page, key.remaining(), reader);
+    }
+
+    /** Puts a row, acknowledged at the store's durability. */
+    public void put(byte[] key, byte[] value) {
+        write(TableBatch.PUT, ByteBuffer.wrap(key), ByteBuffer.wrap(value));
+    }
+
+    /** Puts what remains of a buffer; the same. */
+    public void put(ByteBuffer key, ByteBuffer value) {
+        write(TableBatch.PUT, key, value);
+    }
+
+    /** Removes a row, if there is one; the same. */
+    public void remove(byte[] key) {
+        write(TableBatch.REMOVE, ByteBuffer.wrap(key), TableBatch.NOTHING);
+    }
+
+    /** Adds a part to a row, which is made if there is none; the same. */
+    public void add(byte[] key, byte[] part) {
+        write(TableBatch.ADD, ByteBuffer.wrap(key), ByteBuffer.wrap(part));
+    }
+
+    /** Adds what remains of a buffer as a part; the same. */
+    public void add(ByteBuffer key, ByteBuffer part) {
+        write(TableBatch.ADD, key, part);
+    }
+
+    /** The rows of a range, parts folded in. */
+    public TableCursor scan(TableRange range) {
+        return new TableCursor(this, range, true);
+    }
+
+    /** The rows of a range as they lie in memory, for readers that fold themselves. */
+    public TableCursor scanUnfolded(TableRange range) {
+        return new TableCursor(this, range, false);
+    }
+
+    /** Removes all rows: at once for who reads later, durable on return. */
+    public void drop() {
+        tables.check();
+        try {
+            StoreException.checked(NativeTables.tableDrop(address));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Gives the table, by its name, the function that folds its parts, for as long as the store is
+     * open. Until it has one, parts wait in memory and in the journal: give it before anything else.
+     */
+    public void merge(MergeFunction function) {
+        try {
+            tables.setFunction(this, key, address, function);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** The name as text, if it is some. */
+    @Override
+    public String toString() {
+        return "ordered table `" + new String(name, StandardCharsets.UTF_8) + "`";
+    }
+
+    /** Reads a page of a scan; how many rows. */
+    long scan(ScanRequest request) {
+        tables.check();
+        try {
+            return StoreException.checked(NativeTables.tableScan(address, request.address()));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** What a row comes to: {@link MergeFunction#KEEP}, a value, or null where it is no more. */
+    byte[] fold(TableRow row) {
+        MergeFunction function = tables.function(key);
+        if (row.parts() == 0 && (function == null || !function.foldsAllRows())) {
+            return MergeFunction.KEEP;
+        }
+        if (function == null) {
+            throw new StoreException(StoreException.Kind.INVALID, this + " has rows with parts;"
+                    + " expected that it was given its merge function");
+        }
+        byte[] folded = function.fold(row);
+        return folded == MergeFunction.KEEP && !row.hasBase() ? null : folded;
+    }
+
+    private byte[] value(TableRow row) {
+        byte[] folded = fold(row);
+        return folded == MergeFunction.KEEP ? row.base() : folded;
+    }
+
+    /** Reads the row of the key that a page begins with; gives the page back. */
+    private <T> T read(Page page, int keyLength, Function<? super TableRow, T> reader) {
+        tables.check();
+        Page holder = page;
+        long found = read(holder, keyLength);
+        while (found > holder.bytes() - keyLength) {
+            Page larger = tables.pages.take(keyLength + found + 64);
+            larger.set(0, holder.address(0), keyLength);
+            tables.pages.give(holder);
+            holder = larger;
+            found = read(holder, keyLength);
+        }
+        T made = null;
+        if (found > 0) {
+            TableRow row = new TableRow();
+            row.setRow(holder, keyLength, 0, keyLength);
+            made = reader.apply(row);
+        }
+        tables.pages.give(holder);
+        return made;
+    }
+
+    /** Reads the row behind its key, if it has room there; how many bytes it has. */
+    private long read(Page page, int at) {
+        try {
+            return StoreException.checked(NativeTables.tableGet(
+                    address, page.address(0), at, page.address(at), page.bytes() - at));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private void write(int kind, ByteBuffer key, ByteBuffer value) {
+        long bytes = (long) WORDS_BYTES + TableBatch.HEAD_BYTES + key.remaining()
+                + value.remaining();
+        Page page = tables.pages.take(bytes);
+        TableBatch.Record record = new TableBatch.Record(kind, key, value);
+        int end = TableBatch.append(page, WORDS_BYTES, this, record);
+        try {
+            tables.write(page, page.address(WORDS_BYTES), end - WORDS_BYTES, null);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        tables.pages.give(page);
+    }
+}
