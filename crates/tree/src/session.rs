@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use entresol_flash::{Durability, Error, ErrorKind, JournalSequence, Operation};
 use entresol_flash::{Result, Timestamp};
+use entresol_planted::planted;
 use entresol_tier::SessionOptions;
 
 use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
@@ -325,6 +326,9 @@ impl Session {
             // What is in the journal must be in memory; a batch may pass the cap a little.
             entered.expect("an arena without a cap");
             state.was_changed = true;
+            if effect != Effect::Remove && !planted!("end-not-moved-by-a-put") {
+                state.ends.mark(write.key);
+            }
             state.watches.mark(write.key, sequence);
         }
         let counters = &shared.counters;

@@ -5,6 +5,7 @@
 
 mod copied;
 mod directory;
+mod ends;
 mod joins;
 mod nodes;
 mod place;
@@ -17,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use copied::{Copied, Keys, next_key};
 pub(crate) use directory::Directory;
+pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
 pub(crate) use place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
@@ -48,6 +50,8 @@ pub(crate) struct State {
     pub was_changed: bool,
     /// Keys that conditional writes wait to change.
     pub watches: Watches,
+    /// Where rows begin and end.
+    pub ends: Ends,
 }
 
 impl std::fmt::Debug for State {

@@ -135,6 +135,16 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "joining::tables_whose_leaves_join_are_a_prefix_of_the_batches_after_any_crash",
     },
+    Bug {
+        name: "leaves-never-join",
+        caught_by: TABLES,
+        test: "queue::a_queue_costs_the_same_however_long_it_runs",
+    },
+    Bug {
+        name: "end-not-moved-by-a-put",
+        caught_by: TABLES,
+        test: "queue::both_ends_of_a_table_are_where_its_rows_are",
+    },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",

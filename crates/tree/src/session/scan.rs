@@ -16,7 +16,7 @@ use crate::error::{damaged, refused};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Pushed, Resolved};
 use crate::rows::{RowBuffer, RowForm};
 use crate::shared::Shared;
-use crate::table::{Copied, Keys, LeafAt, Place, State, Table, is_empty};
+use crate::table::{Copied, EndBound, Keys, LeafAt, Place, Side, State, Table, is_empty};
 
 /// Which rows a scan reads.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +57,10 @@ pub(super) struct Scanning {
     bytes_max: usize,
     rows: RowBuffer,
     copied: Copied,
+    /// It looked where the table's rows begin, seen from where it begins itself.
+    has_begun: bool,
+    /// The number of its look for that end of the rows.
+    look: Option<u64>,
     /// What was copied ends here: below this key in ascending order, with it in descending order.
     copied_end: Option<Vec<u8>>,
 }
@@ -73,6 +77,8 @@ impl Scanning {
             bytes_max: reading.scan_bytes_max,
             rows: RowBuffer::new(reading.form),
             copied: Copied::default(),
+            has_begun: false,
+            look: None,
             copied_end: None,
         }
     }
@@ -90,15 +96,16 @@ impl Scanning {
         visit: Visit<'_>,
     ) -> Result<Option<PageKey>> {
         match self.approach.resume(shared, next)? {
-            Resumed::Visited => return Ok(None),
+            Resumed::Visited => return Ok(self.tell_end()),
             Resumed::Read(key) => return Ok(Some(key)),
             Resumed::Locate => {}
         }
+        let has_rows = self.has_begun || self.begin();
         loop {
             let is_over = self.high.as_ref().is_some_and(|high| *high <= self.low);
-            if self.limit <= self.rows.len() || is_over {
+            if self.limit <= self.rows.len() || is_over || !has_rows {
                 self.end(visit);
-                return Ok(None);
+                return Ok(self.tell_end());
             }
             self.copied = Copied::default();
             let place = {
@@ -115,12 +122,58 @@ impl Scanning {
             match place {
                 Place::Leaf(at) if is_empty(&at.child) => {
                     if let Next::Done = self.take_nothing(shared, at.high, visit)? {
-                        return Ok(None);
+                        return Ok(self.tell_end());
                     }
                 }
                 place => return Ok(Some(self.approach.head_for(shared, store, place, None))),
             }
         }
+    }
+
+    /// Begins where the table's rows do, where that is known. Whether there are any.
+    fn begin(&mut self) -> bool {
+        self.has_begun = true;
+        // Of rows that readers fold themselves some are none to others.
+        if self.rows.form() != RowForm::Folded || self.limit == 0 || self.bytes_max == 0 {
+            return true;
+        }
+        let (side, state) = (self.side(), &mut self.approach.table.lock());
+        match (state.ends.bound(side), side) {
+            (EndBound::NoRows, _) => return false,
+            (EndBound::At(bound), Side::Low) if self.low[..] <= bound[..] => {
+                self.low = bound.into();
+            }
+            (EndBound::At(bound), Side::High)
+                if self.high.as_ref().is_none_or(|high| high[..] > bound[..]) =>
+            {
+                self.high = Some([&bound[..], &[0]].concat());
+            }
+            (EndBound::Unknown, Side::Low) if self.low.is_empty() => {}
+            (EndBound::Unknown, Side::High) if self.high.is_none() => {}
+            _ => return true,
+        }
+        self.look = Some(state.ends.look(side));
+        true
+    }
+
+    fn side(&self) -> Side {
+        match self.order {
+            Order::Ascending => Side::Low,
+            Order::Descending => Side::High,
+        }
+    }
+
+    /// Tells the table where its rows begin, if this scan found it. It reads nothing more.
+    fn tell_end(&mut self) -> Option<PageKey> {
+        let number = self.look.take()?;
+        let last = match self.order {
+            Order::Ascending => self.high.as_deref(),
+            Order::Descending => Some(&self.low[..]).filter(|low| !low.is_empty()),
+        };
+        let first = (!self.rows.is_empty()).then(|| self.rows.row(0).0);
+        let found = first.or(last).map_or(EndBound::NoRows, |key| EndBound::At(key.into()));
+        self.approach.table.lock().ends.found(self.side(), number, found);
+        None
     }
 
     /// Takes what waits for a leaf without rows that ends at `end`.

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range};
 
 use crate::format::Effect;
 use crate::merge::Change;
-use crate::pending::{Arena, Pending};
+use crate::pending::{Arena, Entry, Pending};
 use crate::sequence::Sequence;
 
 /// A range of keys.
@@ -28,6 +28,32 @@ impl<'a> Keys<'a> {
 pub(crate) fn next_key(pending: &Pending, arena: &Arena, key: &[u8]) -> Option<Vec<u8>> {
     let mut entries = pending.range(arena, Bound::Included(key), Bound::Unbounded);
     entries.next().map(|entry| entry.key().to_vec())
+}
+
+/// Keys that a copy passes over beside those that may have rows.
+const PASSED_MAX: usize = 1024;
+
+/// How many keys a copy still takes: those whose changes may make rows, and some more.
+struct Quota {
+    rows: usize,
+    keys: usize,
+}
+
+impl Quota {
+    fn of(rows: usize) -> Quota {
+        Quota { rows, keys: rows.saturating_add(PASSED_MAX) }
+    }
+
+    fn takes(&mut self, entry: &Entry<'_>) -> bool {
+        if self.rows == 0 || self.keys == 0 {
+            return false;
+        }
+        let newest = entry.newest_first().next();
+        let is_remove = newest.is_some_and(|change| change.effect == Effect::Remove);
+        self.rows -= usize::from(!is_remove);
+        self.keys -= 1;
+        true
+    }
 }
 
 /// Changes in memory of their own, ascending by key and then by sequence.
@@ -68,10 +94,14 @@ impl Copied {
             return None;
         }
         let mut entries = pending.range(arena, Bound::Included(keys.low), keys.high_bound());
-        for entry in entries.by_ref().take(limit) {
+        let mut quota = Quota::of(limit);
+        for entry in entries.by_ref() {
+            if !quota.takes(&entry) {
+                return Some(entry.key().to_vec());
+            }
             self.extend(entry.key(), entry.oldest_first());
         }
-        entries.next().map(|entry| entry.key().to_vec())
+        None
     }
 
     /// Copies the changes of the highest of `keys`, those of `limit` keys at most. The lowest key
@@ -87,11 +117,17 @@ impl Copied {
             return None;
         }
         let mut entries = pending.range_back(arena, Bound::Included(keys.low), keys.high_bound());
-        let highest: Vec<_> = entries.by_ref().take(limit).collect();
+        let (mut quota, mut has_more) = (Quota::of(limit), false);
+        let within = |entry: &Entry<'_>| {
+            let takes = quota.takes(entry);
+            has_more = !takes;
+            takes
+        };
+        let highest: Vec<_> = entries.by_ref().take_while(within).collect();
         for entry in highest.iter().rev() {
             self.extend(entry.key(), entry.oldest_first());
         }
-        let lowest = highest.last().filter(|_| entries.next().is_some());
+        let lowest = highest.last().filter(|_| has_more);
         lowest.map(|entry| entry.key().to_vec())
     }
 

@@ -1,5 +1,7 @@
 //! Pages that join: which ones, the policy, and what is said of them.
 
+use entresol_planted::planted;
+
 use super::place::{LeafAt, NewChild, ROOT_PAGE};
 use crate::format::Child;
 use crate::node::{Leaving, Node, is_known};
@@ -58,7 +60,7 @@ pub(super) fn leaver(
     bytes: impl Fn(usize) -> Option<usize>,
 ) -> Option<usize> {
     let leaves = |index: usize| node.leaving.contains(node.child(index).page);
-    if bytes(index)? >= limits.small_bytes || leaves(index) {
+    if planted!("leaves-never-join") || bytes(index)? >= limits.small_bytes || leaves(index) {
         return None;
     }
     let fits = |right: &usize| {

@@ -10,6 +10,7 @@ mod joining;
 mod leaving;
 mod meanwhile;
 mod nodes;
+mod queue;
 mod restarts;
 mod unfolded;
 mod unmerged;

@@ -32,10 +32,10 @@ pub(crate) type Row = (Vec<u8>, Vec<u8>);
 /// What a scan asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    low: &'a [u8],
-    high: Option<&'a [u8]>,
-    limit: usize,
-    order: Order,
+    pub low: &'a [u8],
+    pub high: Option<&'a [u8]>,
+    pub limit: usize,
+    pub order: Order,
 }
 
 /// A change of the model: table, key, action.
