@@ -53,7 +53,8 @@ pub(crate) struct Shared {
     pub tables: Mutex<Tables>,
     /// Changes that were in the journal, of tables that nobody has opened.
     pub recovered: Mutex<Recovered>,
-    /// Tables that were dropped, by their numbers. It is locked after tables.
+    /// Tables that were dropped, by their numbers. It is locked after a table and after the list of
+    /// them, and nothing after it.
     pub dropped: Mutex<BTreeMap<u64, Dropped>>,
     pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
     pub memory: Memory,

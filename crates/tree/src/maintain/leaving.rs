@@ -122,17 +122,18 @@ impl Leaving {
         let is_short = is_short_of_memory(shared);
         let (mut leaving, mut found) = (Vec::new(), Found::default());
         let mut tables = shared.tables.lock();
-        let dropped = shared.dropped.lock();
         let mut looked = 0;
         for (&id, table) in tables.open.range(self.next..).take(STEP_TABLES) {
             looked += 1;
             self.next = id.saturating_add(1);
+            // Before the table is locked: who drops it locks both the other way round.
+            let is_dropped = shared.dropped.lock().contains_key(&id);
             let state = table.lock();
             shared.memory.count(table, &state);
             if is_short && state.directory.memory_bytes() > NODES_BYTES {
                 found.with_nodes.push(Arc::clone(table));
             }
-            let is_used = Arc::strong_count(table) > 1 || dropped.contains_key(&id);
+            let is_used = Arc::strong_count(table) > 1 || is_dropped;
             let is_idle = is_short || now.0.abs_diff(table.used_at().0) >= IDLE_MS;
             if is_used || !is_idle || !can_leave(table, &state) {
                 continue;
@@ -146,7 +147,6 @@ impl Leaving {
         if looked < STEP_TABLES {
             self.next = 0;
         }
-        drop(dropped);
         for id in leaving {
             if let Some(table) = tables.open.remove(&id) {
                 tables.departures += 1;
