@@ -126,7 +126,7 @@ impl<O: Outbox> HostedStore<O> {
     pub fn open(options: &HostedOptions) -> Result<Arc<HostedStore<O>>, Failure> {
         let clock = ForeignClock::default();
         let tiered = options.open(clock.read(0))?;
-        HostedStore::over(tiered, Tables::new(options.tree.clone()), clock)
+        HostedStore::over(tiered, Tables::new(options.fitted_tree()), clock)
     }
 
     fn over(

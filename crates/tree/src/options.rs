@@ -38,6 +38,18 @@ impl TreeOptions {
         self.arena_bytes_max() + self.directory_bytes_max
     }
 
+    /// The same with no more memory than `bytes`, as far as that is possible.
+    #[must_use]
+    pub fn within(mut self, bytes: u64) -> TreeOptions {
+        let most = self.memory_bytes_max();
+        if most > bytes {
+            let part = |of: u64| (u128::from(of) * u128::from(bytes) / u128::from(most)) as u64;
+            self.waiting_bytes_max = part(self.waiting_bytes_max);
+            self.directory_bytes_max = part(self.directory_bytes_max);
+        }
+        self
+    }
+
     /// Most bytes of the memory of changes, with what lies idle between them.
     pub(crate) fn arena_bytes_max(&self) -> u64 {
         (self.waiting_bytes_max + self.waiting_bytes_max / 4).max(2 * Arena::LEAST_BYTES)

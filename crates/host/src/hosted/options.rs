@@ -14,6 +14,8 @@ use entresol_tree::TreeOptions;
 
 /// The memory cap if nobody says otherwise, on a machine that has more.
 const MEMORY_BYTES: u64 = 256 << 20;
+/// The part of the memory cap that ordered tables may take.
+const TABLES_PART: u64 = 4;
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -95,8 +97,20 @@ impl HostedOptions {
     ) -> Result<Arc<Tiered>, Error> {
         let files = MadeFiles::default();
         let device = self.open_device(list, capacity_bytes, &files)?;
-        let opened = Tiered::open(device, self.tiered.clone(), now);
+        let (tiered, tables) = (self.tiered.clone(), self.tables_bytes());
+        let opened = Tiered::open_reserving(device, tiered, tables, now);
         opened.inspect_err(|_| files.remove())
+    }
+
+    /// How ordered tables are kept: they have a quarter of the memory cap at most.
+    pub(super) fn fitted_tree(&self) -> TreeOptions {
+        self.tree.clone().within(self.tiered.memory_bytes / TABLES_PART)
+    }
+
+    /// What of the memory cap ordered tables may reserve; a store without a journal has none.
+    fn tables_bytes(&self) -> u64 {
+        let has_tables = self.tiered.store.journal_bytes > 0;
+        if has_tables { self.fitted_tree().memory_bytes_max() } else { 0 }
     }
 
     fn open_device(
