@@ -132,6 +132,8 @@ pub struct TablesExtent {
     pub delta_pages: u64,
     /// Bytes of the records of all of these on flash.
     pub record_bytes: u64,
+    /// As [`CheckedTables::is_settled`].
+    pub is_settled: bool,
 }
 
 /// The part of a key or a name that a sentence has room for.
@@ -147,11 +149,14 @@ fn shown(bytes: &[u8]) -> String {
 /// # Errors
 /// The device's.
 pub fn extent_of_tables(
-    store: &Tiered,
+    store: &Arc<Tiered>,
     options: &TreeOptions,
+    now: Timestamp,
     read: &mut dyn FnMut(),
 ) -> Result<TablesExtent> {
-    let mut extent = TablesExtent::default();
+    let closed = closed(&mut Reader::new(store, options.space, now)?)?;
+    let is_settled = Journaled::read(store, options, &mut |_| {})?.ends_by(closed);
+    let mut extent = TablesExtent { is_settled, ..TablesExtent::default() };
     store.store().list(options.space, &mut |listing| match listing {
         Listing::Segment => read(),
         Listing::Entry(entry) => {
@@ -253,16 +258,16 @@ pub fn check_tables(
     let journaled = Journaled::read(store, options, &mut tell)?;
     (sum.batches, sum.changes, sum.batch_bytes) =
         (journaled.batches, journaled.changes, journaled.bytes);
-    let closed = reader.read(&closed_key())?.map(drop);
-    sum.is_settled = closed.is_some();
+    let closed = closed(&mut reader)?;
+    sum.is_settled = journaled.ends_by(closed);
     let mut leftovers = Leftovers::default();
-    leftovers.add_others(u64::from(sum.is_settled));
+    leftovers.add_others(u64::from(closed.is_some()));
     let names = first_records(store, options)?;
     for some in names.chunks(TOGETHER) {
         for (id, bytes) in reader.first_records(some, &mut tell)? {
             let of = journaled.of(id);
             let walk = Walk::new(id, &of, &mut reader, &mut tell);
-            let walked = walk.settled(closed).of_record(&bytes)?;
+            let walked = walk.closed(closed).of_record(&bytes)?;
             leftovers.add(id, walked.numbers, walked.held);
             sum.add(&walked.table);
             tell(Told::Table(&walked.table));
@@ -280,6 +285,12 @@ pub fn check_tables(
     sum.sums.pages_left += leftovers.find(store, options, &mut reader, &mut tell)?;
     sum.damaged = damaged;
     Ok(sum)
+}
+
+/// The change after which the tables were closed, if no page has changed since.
+fn closed(reader: &mut Reader) -> Result<Option<Sequence>> {
+    let record = reader.read(&closed_key())?;
+    Ok(record.and_then(|record| u64_at(&record, 0)).map(Sequence))
 }
 
 /// What finds the first records of all tables.

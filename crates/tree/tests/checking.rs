@@ -193,7 +193,7 @@ fn sound_tables_are_counted_and_nothing_of_them_is_damage() {
     let small = tables.iter().find(|table| table.name == b"small").unwrap();
     assert_eq!((small.rows, small.leaves, small.inner_nodes), (1, 1, 0));
     let mut segments = 0;
-    let extent = extent_of_tables(&subject.tiered, &options(), &mut || segments += 1).unwrap();
+    let extent = extent_of_tables(&subject.tiered, &options(), NOW, &mut || segments += 1).unwrap();
     assert_eq!(extent.tables, 2);
     assert_eq!(extent.pages + 2, found.sums.leaves + found.sums.inner_nodes);
     assert_eq!(extent.delta_pages, found.sums.delta_pages);

@@ -12,12 +12,17 @@ use crate::options::TreeOptions;
 use crate::recovery::NAMES;
 use crate::sequence::Sequence;
 
+/// The owner of batches in the journal.
+const OWNER: u64 = 0;
+
 /// All batches, counted.
 #[derive(Debug, Default)]
 pub(super) struct Journaled {
     pub batches: u64,
     pub changes: u64,
     pub bytes: u64,
+    /// The last change.
+    last: Sequence,
     tables: BTreeMap<u64, OfTable>,
 }
 
@@ -53,6 +58,9 @@ impl Journaled {
     ) -> Result<Journaled> {
         let mut journaled = Journaled::default();
         let replayed = store.store().replay_journal(options.lane, &mut |record| {
+            if record.owner != OWNER {
+                return;
+            }
             journaled.batches += 1;
             journaled.bytes += record.bytes.len() as u64;
             let taken = Batch::parse(record.bytes).and_then(|batch| journaled.take(&batch));
@@ -86,6 +94,7 @@ impl Journaled {
         for (place, operation) in batch.operations().enumerate() {
             let operation = operation?;
             let sequence = Sequence(batch.sequence.0 + place as u64);
+            self.last = self.last.max(sequence);
             if operation.table != NAMES {
                 let of = self.tables.entry(operation.table).or_default();
                 if of.dropped.is_none_or(|by| sequence > by) {
@@ -103,6 +112,11 @@ impl Journaled {
             }
         }
         Ok(())
+    }
+
+    /// Whether no change came after `closed`, when all were in pages.
+    pub(super) fn ends_by(&self, closed: Option<Sequence>) -> bool {
+        closed.is_some_and(|closed| self.last <= closed)
     }
 
     pub(super) fn of(&self, id: u64) -> OfTable {

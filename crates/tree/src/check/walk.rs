@@ -34,7 +34,7 @@ pub(super) struct Walk<'w> {
     /// Whose changes in the journal these are.
     old: Old,
     /// What inner nodes say of leaves is so.
-    is_settled: bool,
+    is_exact: bool,
     /// All pages have lower numbers.
     numbers: u32,
     /// Pages of a dropped table have lower numbers.
@@ -104,7 +104,7 @@ impl<'w> Walk<'w> {
             tell,
             table,
             old: of.dropped.map_or(Old::IsNot, Old::Is),
-            is_settled: false,
+            is_exact: false,
             numbers: 0,
             first: 0,
             met: Numbers::default(),
@@ -114,9 +114,9 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// The same of tables that were closed after their last change.
-    pub(super) fn settled(self, is_settled: Option<()>) -> Walk<'w> {
-        Walk { is_settled: is_settled.is_some(), ..self }
+    /// The same of tables whose pages are as they were when they were closed, if they were.
+    pub(super) fn closed(self, closed: Option<Sequence>) -> Walk<'w> {
+        Walk { is_exact: closed.is_some(), ..self }
     }
 
     /// Walks through the table whose first record is `record`.
@@ -396,7 +396,7 @@ impl<'w> Walk<'w> {
             Ok(count) => self.table.rows += count,
             Err(damage) => self.decoded(&place, &damage),
         }
-        let known = step.child.filter(|child| self.is_settled && is_known(child));
+        let known = step.child.filter(|child| self.is_exact && is_known(child));
         if let Some(child) = known {
             self.compare(&place, &child, (&bytes, &rows), delta.as_deref());
         }

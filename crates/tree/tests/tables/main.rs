@@ -20,7 +20,7 @@ use entresol_flash::Durability;
 use entresol_sim::CrashChoice;
 use entresol_workload::Random;
 
-use world::World;
+use world::{Form, World};
 
 const BATCHES: usize = 400;
 /// What became of unsynced writes is tried in so many ways for each crash.
@@ -145,6 +145,26 @@ fn crash(mut world: World, prefix: u64, scene: Scene) {
         checked.unwrap_or_else(|why| {
             panic!("{why}\nafter {choice:?}; ENTRESOL_SEED={seed} ENTRESOL_PREFIX={prefix}")
         });
+    }
+}
+
+#[test]
+fn after_a_crash_encrypted_tables_are_what_a_prefix_of_the_batches_makes() {
+    for seed in seeds(1) {
+        let sealed = || World { form: Form::Sealed, ..World::new(seed) };
+        let mut whole = sealed();
+        whole.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let first = whole.device.calls();
+        let lived = live(&mut whole, BATCHES);
+        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let calls = whole.device.calls();
+        let only = number_of("ENTRESOL_PREFIX");
+        let step = ((calls - first) / 12).max(1);
+        for prefix in
+            (first..calls).filter(|at| only.map_or(at % step == seed % step, |one| one == *at))
+        {
+            crash(sealed(), prefix, |world| live(world, BATCHES));
+        }
     }
 }
 

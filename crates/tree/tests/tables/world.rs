@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use entresol_device::Device;
-use entresol_flash::{Budget, Durability, ErrorKind, StoreOptions, Timestamp};
+use entresol_flash::{
+    Budget, Compression, Durability, EncryptionKey, ErrorKind, StoreOptions, Timestamp,
+};
 use entresol_sim::{Ordering, SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
@@ -111,6 +113,8 @@ pub(crate) struct World {
     pub knows_merges: bool,
     /// Most bytes of the store's cache.
     pub cache_bytes: Option<u64>,
+    /// Whether the store encrypts and compresses.
+    pub form: Form,
     /// Leaves and delta pages that were written in openings that ended.
     pub leaf_writes: u64,
     pub delta_writes: u64,
@@ -121,6 +125,14 @@ pub(crate) struct World {
     pub nodes_absorbed: u64,
     /// How the tables are kept.
     pub options: TreeOptions,
+}
+
+/// How a store writes what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Plain,
+    /// Encrypted and compressed.
+    Sealed,
 }
 
 pub(crate) struct Open {
@@ -142,6 +154,7 @@ impl World {
             open: None,
             knows_merges: true,
             cache_bytes: None,
+            form: Form::Plain,
             leaf_writes: 0,
             delta_writes: 0,
             pages_cleared: 0,
@@ -167,8 +180,8 @@ impl World {
     /// The same history on another device.
     pub(crate) fn after(&self, device: SimDevice, seed: u64) -> World {
         let (history, durable) = (self.history.clone(), self.durable);
-        let options = self.options.clone();
-        World { device, history, durable, options, ..World::new(seed) }
+        let (options, form) = (self.options.clone(), self.form);
+        World { device, history, durable, options, form, ..World::new(seed) }
     }
 
     pub(crate) fn open(&mut self) -> Result<(), String> {
@@ -178,6 +191,11 @@ impl World {
             segment_bytes: SEGMENT_BYTES,
             buffers_per_shard: 6,
             journal_bytes: 8 * u64::from(SEGMENT_BYTES),
+            encryption: (self.form == Form::Sealed).then_some(EncryptionKey([7; 32])),
+            compression: match self.form {
+                Form::Plain => Compression::None,
+                Form::Sealed => Compression::Zstd,
+            },
             ..StoreOptions::default()
         };
         let options = TieredOptions {
