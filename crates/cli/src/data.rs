@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use entresol_device::{Device, MadeFiles, machine_memory_bytes, memory_share};
 use entresol_server::{Config, LeftoverBuffers, ServeError, leftover_buffers};
-use entresol_tier::{Admission, Durability, EncryptionKey, OpenMode, StoreOptions, TieredOptions};
+use entresol_tier::{Admission, Durability, OpenMode, StoreOptions, TieredOptions};
 
 use crate::engine::{DATA_FILE, Engine};
 use crate::failure::{Failure, Outcome};
@@ -48,10 +48,27 @@ impl DataArgs {
     /// Opens the store, with its background work where it may be written; `capacity` makes one
     /// where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Engine> {
-        self.open_engine(mode, capacity).map_err(|failure| failure.forced_by(FORCED_BY))
+        self.open_with(mode, capacity, |_| 0)
     }
 
-    fn open_engine(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Engine> {
+    /// As [`DataArgs::open`], with a journal of as many bytes as `journal` gives a store for so
+    /// many of its own.
+    pub(crate) fn open_with(
+        &self,
+        mode: OpenMode,
+        capacity: Option<u64>,
+        journal: fn(u64) -> u64,
+    ) -> Outcome<Engine> {
+        let opened = self.open_engine(mode, capacity, journal);
+        opened.map_err(|failure| failure.forced_by(FORCED_BY))
+    }
+
+    fn open_engine(
+        &self,
+        mode: OpenMode,
+        capacity: Option<u64>,
+        journal: fn(u64) -> u64,
+    ) -> Outcome<Engine> {
         let config = self.config(capacity)?;
         self.demand_file(capacity)?;
         let encryption = config.read_encryption_key().map_err(ServeError::from)?;
@@ -60,7 +77,9 @@ impl DataArgs {
             OpenMode::ReadOnly => config.open_device_that_is_there()?,
             _ => config.open_device(&files)?,
         };
-        let opened = self.open_on(device, (mode, capacity), encryption);
+        let journal_bytes = journal(device.geometry().capacity_bytes);
+        let store = StoreOptions { encryption, journal_bytes, ..StoreOptions::default() };
+        let opened = self.open_on(device, (mode, capacity), store);
         opened.inspect_err(|_| files.remove())
     }
 
@@ -68,15 +87,14 @@ impl DataArgs {
         &self,
         device: Arc<dyn Device>,
         (mode, capacity): (OpenMode, Option<u64>),
-        encryption: Option<EncryptionKey>,
+        store: StoreOptions,
     ) -> Outcome<Engine> {
         let store = StoreOptions {
             capacity_bytes: capacity,
             mode,
             durability: Durability::Process,
             buffer_directory: Some(self.buffer_directory.clone()),
-            encryption,
-            ..StoreOptions::default()
+            ..store
         };
         let options = TieredOptions {
             store,

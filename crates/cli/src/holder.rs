@@ -15,6 +15,7 @@ use crate::client::Client;
 use crate::data::DataArgs;
 use crate::engine::{Engine, now};
 use crate::failure::{Failure, Outcome};
+use crate::tables::{self, Bytes, More, OpenTable, RangeArgs, TableRow};
 
 mod served;
 
@@ -40,6 +41,9 @@ pub(crate) struct HolderArgs {
     /// Space of the entries, a server's database number; 0 otherwise
     #[arg(long)]
     space: Option<u16>,
+    /// Ordered table whose rows the entries are: its name as text, or as hex:DIGITS
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Bytes>)]
+    table: Option<Bytes>,
 }
 
 /// Fields and values of a hash.
@@ -62,13 +66,25 @@ pub(crate) struct Item {
     pub(crate) idle_seconds: Option<NonZeroU32>,
     /// Whether an engine's cache may not evict it.
     pub(crate) is_pinned: bool,
+    /// Parts that nobody has folded, of a row of an ordered table.
+    pub(crate) parts: Option<Parts>,
+}
+
+/// What was added to a row, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Whether the row has a value below them.
+    pub(crate) has_value: bool,
+    pub(crate) list: Vec<Vec<u8>>,
 }
 
 impl Item {
     /// Bytes of its key and its value or hash.
     pub(crate) fn bytes(&self) -> u64 {
         let fields = self.fields.iter().map(|(name, value)| name.len() + value.len());
-        (self.key.len() + self.value.len() + fields.sum::<usize>()) as u64
+        let parts = self.parts.iter().flat_map(|parts| parts.list.iter().map(Vec::len));
+        let more = fields.sum::<usize>() + parts.sum::<usize>();
+        (self.key.len() + self.value.len() + more) as u64
     }
 }
 
@@ -76,6 +92,8 @@ impl Item {
 pub(crate) enum Holder {
     /// The engine in this process, and one session.
     Embedded(Box<Embedded>),
+    /// The same, with one of its ordered tables.
+    Ordered(Box<Ordered>),
     /// A server.
     Served(Box<Served>),
 }
@@ -117,6 +135,13 @@ impl Damage {
     }
 }
 
+/// An engine with an ordered table that is open.
+pub(crate) struct Ordered {
+    engine: Engine,
+    table: OpenTable,
+    range: RangeArgs,
+}
+
 /// An engine with one session.
 pub(crate) struct Embedded {
     engine: Engine,
@@ -140,6 +165,11 @@ impl HolderArgs {
     /// Opens the holder; `capacity` makes a store where there is none.
     pub(crate) fn open(&self, mode: OpenMode, capacity: Option<u64>) -> Outcome<Holder> {
         if let Some(address) = &self.target {
+            if self.table.is_some() {
+                return Err(Failure::CannotRun(
+                    "a server has no ordered tables; --table goes with --dir or --devices".into(),
+                ));
+            }
             let address = address.clone().with_access(&self.access)?;
             let mut client = Client::connect(&address)?;
             match (self.space, address.database) {
@@ -155,6 +185,15 @@ impl HolderArgs {
         }
         self.access.demand_none()?;
         self.demand()?;
+        if let Some(Bytes(name)) = &self.table {
+            return self.open_table(name, mode, capacity);
+        }
+        if self.space == Some(tables::options().space.0) {
+            return Err(Failure::CannotRun(format!(
+                "space {} holds the pages of ordered tables; name one with --table",
+                tables::options().space.0
+            )));
+        }
         let engine = self.data.open(mode, capacity)?;
         let session = engine.tiered.session(SessionOptions::default())?;
         let space = SpaceId(self.space.unwrap_or(0));
@@ -162,11 +201,46 @@ impl HolderArgs {
     }
 }
 
+impl HolderArgs {
+    fn open_table(&self, name: &[u8], mode: OpenMode, capacity: Option<u64>) -> Outcome<Holder> {
+        if self.space.is_some() {
+            return Err(Failure::CannotRun("--table and --space name two things; give one".into()));
+        }
+        let (engine, table) = match mode {
+            OpenMode::ReadOnly => {
+                let engine = self.data.open(mode, capacity)?;
+                let table = OpenTable::open_existing(&engine.tiered, name)?;
+                (engine, table)
+            }
+            _ => {
+                let engine = self.data.open_with(mode, capacity, tables::journal_bytes)?;
+                let table = OpenTable::open(&engine.tiered, name)?;
+                (engine, table)
+            }
+        };
+        Ok(Holder::Ordered(Box::new(Ordered { engine, table, range: RangeArgs::default() })))
+    }
+}
+
 impl Holder {
+    /// The same, which gives no other rows than those of `range`.
+    pub(crate) fn within(mut self, range: &RangeArgs) -> Holder {
+        if let Holder::Ordered(ordered) = &mut self {
+            ordered.range = range.clone();
+        }
+        self
+    }
+
     /// Puts `item`; errors of a server may come with a later one.
     pub(crate) fn put(&mut self, item: &Item) -> Outcome<()> {
+        if item.parts.is_some() && !matches!(self, Holder::Ordered(_)) {
+            return Err(Failure::CannotRun(
+                "parts can only be loaded into an ordered table; use --table".into(),
+            ));
+        }
         match self {
             Holder::Embedded(embedded) => embedded.put(item),
+            Holder::Ordered(ordered) => ordered.put(item),
             Holder::Served(served) => served.put(item),
         }
     }
@@ -177,6 +251,11 @@ impl Holder {
             Holder::Embedded(embedded) => {
                 drop(embedded.session);
                 embedded.engine.close()
+            }
+            Holder::Ordered(ordered) => {
+                let Ordered { engine, table, .. } = *ordered;
+                table.finish()?;
+                engine.close()
             }
             Holder::Served(served) => served.finish(),
         }
@@ -191,8 +270,19 @@ impl Holder {
     pub(crate) fn other_spaces(&self) -> Vec<(u16, u64)> {
         let Holder::Embedded(embedded) = self else { return Vec::new() };
         let tiered = &embedded.engine.tiered;
-        let spaces = tiered.spaces().into_iter().filter(|space| *space != embedded.space);
+        let others = [embedded.space, tables::options().space];
+        let spaces = tiered.spaces().into_iter().filter(|space| !others.contains(space));
         spaces.map(|space| (space.0, tiered.count(space))).collect()
+    }
+
+    /// How many ordered tables there are besides its own entries.
+    pub(crate) fn other_tables(&self) -> Outcome<usize> {
+        match self {
+            Holder::Embedded(embedded) if tables::has_some(&embedded.engine.tiered)? => {
+                Ok(tables::all(&embedded.engine.tiered)?.len())
+            }
+            _ => Ok(0),
+        }
     }
 
     /// Visits every entry; one that is written meanwhile may come twice. Those that cannot be read
@@ -204,8 +294,43 @@ impl Holder {
     ) -> Outcome<u64> {
         match self {
             Holder::Embedded(embedded) => embedded.visit(damage, visit).map(|()| 0),
+            Holder::Ordered(ordered) => ordered.visit(visit).map(|()| 0),
             Holder::Served(served) => served.visit(damage, visit),
         }
+    }
+}
+
+impl Ordered {
+    fn put(&mut self, item: &Item) -> Outcome<()> {
+        let has_more = !item.fields.is_empty()
+            || item.label != 0
+            || item.is_pinned
+            || item.expires_at_ms.is_some()
+            || item.idle_seconds.is_some();
+        if has_more {
+            return Err(Failure::CannotRun(
+                "rows of ordered tables have a key and a value; the record has a hash, a label, \
+                 an end or a pin as well"
+                    .into(),
+            ));
+        }
+        let (value, parts) = match &item.parts {
+            Some(Parts { has_value: false, list }) => (None, list.clone()),
+            Some(Parts { list, .. }) => (Some(item.value.clone()), list.clone()),
+            None => (Some(item.value.clone()), Vec::new()),
+        };
+        self.table.put(TableRow { key: item.key.clone(), value, parts })
+    }
+
+    fn visit(&mut self, visit: &mut dyn FnMut(Item) -> Outcome<()>) -> Outcome<()> {
+        let Ordered { table, range, .. } = self;
+        table.scan(range, &mut |row| {
+            let has_value = row.value.is_some();
+            let parts = Some(Parts { has_value, list: row.parts });
+            let parts = parts.filter(|parts| !parts.list.is_empty());
+            let value = row.value.unwrap_or_default();
+            visit(Item { key: row.key, value, parts, ..Item::default() }).map(|()| More::Wanted)
+        })
     }
 }
 
@@ -243,6 +368,7 @@ impl Embedded {
                 expires_at_ms: entry.expiry.at.map(|at| at.0),
                 idle_seconds: entry.expiry.idle_seconds,
                 is_pinned: entry.pinning == Pinning::Pinned,
+                parts: None,
             })
         })
     }

@@ -34,6 +34,7 @@ mod serve;
 mod service;
 mod stoppable;
 mod store;
+mod tables;
 mod transfer;
 mod units;
 mod user;

@@ -20,7 +20,7 @@ use self::bounded::{Allowance, RECORD_BYTES_MAX};
 use self::end_mark::InputEnd;
 use self::line_starts::LineStarts;
 use crate::failure::{Failure, Outcome};
-use crate::holder::{Item, Pairs};
+use crate::holder::{Item, Pairs, Parts};
 use crate::units::{from_hex, hex};
 
 /// How records are written.
@@ -67,6 +67,8 @@ const PINNED: &str = "pinned";
 const LABEL: &str = "label";
 const FIELDS: &str = "fields";
 const FIELDS_HEX: &str = "fields_hex";
+const PARTS: &str = "parts";
+const PARTS_HEX: &str = "parts_hex";
 
 /// Reads records from `input` and gives their entries to `visit`; errors name the line.
 pub(crate) fn read(
@@ -124,6 +126,13 @@ impl<W: Write> Writer<W> {
                 if !item.fields.is_empty() {
                     return Err(Failure::CannotRun(format!(
                         "'{}' is a hash, which CSV cannot hold; use --format jsonl",
+                        String::from_utf8_lossy(&item.key)
+                    )));
+                }
+                if item.parts.is_some() {
+                    return Err(Failure::CannotRun(format!(
+                        "row '{}' has parts that nobody has folded, which CSV cannot hold; use \
+                         --format jsonl",
                         String::from_utf8_lossy(&item.key)
                     )));
                 }
@@ -291,8 +300,10 @@ fn from_json(record: &Object, fields: &Fields) -> Result<Item, String> {
         item.idle_seconds = number::<u32>(record, IDLE)?.and_then(NonZeroU32::new);
         item.is_pinned = record.get(PINNED).is_some_and(|pinned| pinned.to_text() == "true");
         item.fields = hash_of(record)?;
+        item.parts = parts_of(record)?;
     }
-    if item.fields.is_empty() {
+    let has_value = item.parts.as_ref().is_none_or(|parts| parts.has_value);
+    if item.fields.is_empty() && has_value {
         item.value = field(record, value)?;
     }
     Ok(item)
@@ -318,6 +329,24 @@ fn hash_of(record: &Object) -> Result<Pairs, String> {
         })?);
     }
     Ok(all)
+}
+
+/// The parts of a row, where the record is that of one which has some.
+fn parts_of(record: &Object) -> Result<Option<Parts>, String> {
+    let (name, list) = match (record.get(PARTS), record.get(PARTS_HEX)) {
+        (Some(Json::List(list)), _) => (PARTS, list),
+        (_, Some(Json::List(list))) => (PARTS_HEX, list),
+        _ => return Ok(None),
+    };
+    let part = |part: &Json| match (name, part.to_text()) {
+        (PARTS, text) => Ok(text.into_bytes()),
+        (_, text) => from_hex(&text).ok_or_else(|| {
+            format!("field '{name}': expected pairs of hexadecimal digits, found '{text}'")
+        }),
+    };
+    let list = list.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    let has_value = [VALUE, "value_hex"].iter().any(|name| record.get(name).is_some());
+    Ok(Some(Parts { has_value, list }).filter(|parts| !parts.list.is_empty()))
 }
 
 /// The bytes of field `name`, or of its hexadecimal twin.
@@ -378,8 +407,12 @@ fn to_json(item: &Item) -> Value {
         }
     };
     put(KEY, &item.key);
-    if item.fields.is_empty() {
+    let has_value = item.parts.as_ref().is_none_or(|parts| parts.has_value);
+    if item.fields.is_empty() && has_value {
         put(VALUE, &item.value);
+    }
+    if let Some(parts) = &item.parts {
+        put_parts(&parts.list, &mut record);
     }
     for (name, value) in &item.fields {
         let (place, name, value) = match (str::from_utf8(name), str::from_utf8(value)) {
@@ -402,6 +435,18 @@ fn to_json(item: &Item) -> Value {
         record.insert(PINNED.to_owned(), true.into());
     }
     Value::Object(record)
+}
+
+/// Adds a row's parts to a record.
+pub(crate) fn put_parts(parts: &[Vec<u8>], record: &mut Map<String, Value>) {
+    let texts: Result<Vec<&str>, _> = parts.iter().map(|part| str::from_utf8(part)).collect();
+    match texts {
+        Ok(texts) => record.insert(PARTS.to_owned(), texts.into()),
+        Err(_) => {
+            let digits: Vec<String> = parts.iter().map(|part| hex(part)).collect();
+            record.insert(PARTS_HEX.to_owned(), digits.into())
+        }
+    };
 }
 
 /// Text, or hexadecimal digits where bytes are no text; the other one is empty.

@@ -18,6 +18,7 @@ use crate::progress;
 use crate::records::{self, Fields, Layout, Writer};
 use crate::report::{Format, Report};
 use crate::stoppable::Stoppable;
+use crate::tables::RangeArgs;
 use crate::units::parse_size;
 
 /// Options of `entresol load`.
@@ -26,7 +27,8 @@ use crate::units::parse_size;
 Examples:
   entresol load people.csv --key id --target redis://127.0.0.1:6379
   entresol load packages.jsonl --key name,version --separator = --dir /var/lib/entresol
-  entresol load export.jsonl --key key --value value --dir copy --capacity 2GiB")]
+  entresol load export.jsonl --key key --value value --dir copy --capacity 2GiB
+  entresol load events.jsonl --key key --value value --dir /var/lib/entresol --table events")]
 pub(crate) struct LoadArgs {
     /// The file to read; - reads standard input
     file: PathBuf,
@@ -55,14 +57,17 @@ pub(crate) struct LoadArgs {
 /// Options of `entresol export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exports one space. Read it back with --key key --value value.
+Exports one space, or rows of an ordered table. Read it back with --key key --value value.
 
 Examples:
   entresol export --dir /var/lib/entresol > entries.jsonl
+  entresol export --dir /var/lib/entresol --table events --from 2026-11 > november.jsonl
   entresol export --target redis://127.0.0.1:6379 --format csv --output entries.csv")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     holder: HolderArgs,
+    #[command(flatten)]
+    range: RangeArgs,
     /// How entries are written; by the name of --output otherwise, JSON lines without one
     #[arg(long, value_enum)]
     format: Option<Layout>,
@@ -149,7 +154,7 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     let by_name = args.output.as_deref().and_then(layout_of);
     let layout = args.format.or(by_name).unwrap_or(Layout::Jsonl);
     // A store or server that cannot be opened leaves an earlier export as it is.
-    let mut holder = args.holder.open(OpenMode::ReadOnly, None)?;
+    let mut holder = args.holder.open(OpenMode::ReadOnly, None)?.within(&args.range);
     let file = args.output.as_deref().map(ExportFile::create).transpose()?;
     let output: Box<dyn Write> = match &file {
         Some(file) => Box::new(file.open()?),
@@ -171,6 +176,13 @@ pub(crate) fn export(args: &ExportArgs) -> Outcome<()> {
     say!("exported {count} entries");
     for (space, entries) in holder.other_spaces() {
         say!("note: {entries} entries are in space {space}; --space {space} exports those");
+    }
+    match holder.other_tables()? {
+        0 => {}
+        count => say!(
+            "note: ordered tables: {count}; `entresol store tables` lists them, and --table NAME \
+             exports one"
+        ),
     }
     damage.judge("all others were exported")?;
     match left_out {
