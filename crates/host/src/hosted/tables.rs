@@ -146,7 +146,8 @@ impl Drop for Taken<'_> {
         sessions.idle.extend(idle);
         sessions.taken -= 1;
         drop(sessions);
-        self.tables.returned.notify_all();
+        // One session, one caller; once the store closes, the only one that waits is who closes it.
+        self.tables.returned.notify_one();
     }
 }
 
