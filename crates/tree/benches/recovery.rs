@@ -112,6 +112,12 @@ impl Bench {
             let mut was_done = true;
             let batch = WriteBatch { writes: &[write], durability: Some(Durability::Memory) };
             self.session.write(0, NOW, batch, &mut |_, outcome| was_done = outcome.is_ok());
+            while self.session.in_flight() > 0 {
+                let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+                    was_done = outcome.is_ok();
+                };
+                self.session.poll(1, NOW, &mut visit).expect("writes");
+            }
             if merges && (number.is_multiple_of(64) || !was_done) {
                 self.tree.maintain(NOW, Budget { segments: 1 }).expect("maintenance");
             }
