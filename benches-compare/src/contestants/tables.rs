@@ -29,7 +29,7 @@ use crate::turn::{Action, Ticket, Turn};
 const THREADS: usize = 2;
 const DEPTH: usize = 64;
 /// The part of the cap that is not the engine's: the program, its threads, their stacks.
-const PROGRAM_BYTES: u64 = 12 << 20;
+const PROGRAM_BYTES: u64 = 10 << 20;
 /// What a change takes in memory besides its bytes.
 const CHANGE_SHARE: f64 = 4.0 / 3.0;
 /// Memory of inner nodes for a row.
@@ -92,8 +92,9 @@ fn sizes(plan: &Plan) -> (u64, u64) {
         _ => plan.keys,
     };
     let data = rows * plan.record_bytes();
-    // Merges keep it half empty, and it lets go of changes only as a sweep ends.
-    let journal = (data * 3 / 10).max(16 << 20) >> 20 << 20;
+    // Merges keep it half empty, it lets go of changes only as a sweep ends, and tables use the part
+    // of one shard.
+    let journal = (data * 7 / 10).max(16 << 20) >> 20 << 20;
     let rest = if plan.course == Course::Tables { TABLE_REST_BYTES } else { 0 };
     let pages = rows * (plan.record_bytes() + ENTRY_BYTES + rest) * PAGES_PERCENT / 100;
     let capacity = (pages * 100 / plan.fill_percent + journal + (20 << 20)).max(journal * 6);

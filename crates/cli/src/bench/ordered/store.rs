@@ -34,9 +34,10 @@ const INNER_MEMORY: f64 = 2.0;
 const INDEX_MEMORY: f64 = 0.7;
 /// Share of the data that may wait in memory for a merge.
 const WAITING_SHARE: f64 = 0.05;
-/// Share of the data that the journal takes. Merges keep it half empty, and it lets go of changes
-/// only as a sweep ends, so that it needs four times what those that wait take in it.
-const JOURNAL_SHARE: f64 = 0.3;
+/// Share of the data that the journal takes, so that memory asks for merges and not the journal.
+/// Merges keep it half empty, it lets go of changes only as a sweep ends, and each shard has a part
+/// of it, of which tables use one: eight times what the changes that wait take in it.
+const JOURNAL_SHARE: f64 = 0.7;
 /// What a change takes in memory besides its bytes.
 const CHANGE_SHARE: f64 = 4.0 / 3.0;
 /// Bytes of a read buffer: a leaf and its framing.
@@ -101,6 +102,8 @@ pub(crate) struct OrderedStore {
     pub(crate) tree: Arc<Tree>,
     pub(crate) engine: Engine,
     layout: KeyLayout,
+    /// Keeps the table open: one that nobody has leaves memory.
+    rows: Rows,
     merges: Option<Merges>,
     scratch: Vec<Scratch>,
 }
@@ -131,7 +134,8 @@ impl OrderedStore {
         let engine = Engine::open_reserving(device, options, tables.memory_bytes_max())?;
         let tree = Arc::new(Tree::open(Arc::clone(&engine.tiered), tables, now())?);
         let merges = Some(Merges::start(Arc::clone(&tree))?);
-        Ok(OrderedStore { tree, engine, layout, merges, scratch: Vec::new() })
+        let rows = Rows::new(&tree, SessionOptions { depth: 1, ..SessionOptions::default() })?;
+        Ok(OrderedStore { tree, engine, layout, rows, merges, scratch: Vec::new() })
     }
 
     /// The path of a file beside the store's, of which nothing stays behind.
@@ -200,6 +204,7 @@ impl OrderedStore {
     pub(crate) fn close(self) -> Outcome<()> {
         self.settle()?;
         drop(self.merges);
+        drop(self.rows);
         drop(self.tree);
         self.engine.close()
     }
