@@ -58,7 +58,8 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let device = FileDevice::open(settings.directory.join("store"), &options)?;
     let shared_memory = PathBuf::from("/dev/shm");
     let store = StoreOptions {
-        shards: 2,
+        // Tables use the journal of one shard: that of others would lie idle.
+        shards: 1,
         durability: match plan.durability {
             plan::Durability::Memory => Durability::Memory,
             plan::Durability::Process => Durability::Process,
@@ -92,9 +93,8 @@ fn sizes(plan: &Plan) -> (u64, u64) {
         _ => plan.keys,
     };
     let data = rows * plan.record_bytes();
-    // Merges keep it half empty, it lets go of changes only as a sweep ends, and tables use the part
-    // of one shard.
-    let journal = (data * 7 / 10).max(16 << 20) >> 20 << 20;
+    // Merges keep it half empty, and it lets go of changes only as a sweep ends.
+    let journal = (data * 35 / 100).max(16 << 20) >> 20 << 20;
     let rest = if plan.course == Course::Tables { TABLE_REST_BYTES } else { 0 };
     let pages = rows * (plan.record_bytes() + ENTRY_BYTES + rest) * PAGES_PERCENT / 100;
     let capacity = (pages * 100 / plan.fill_percent + journal + (20 << 20)).max(journal * 6);

@@ -144,7 +144,7 @@ pub(crate) struct BenchArgs {
     /// Whether puts are answered at their durability (through) or before (behind)
     #[arg(long, value_enum, default_value_t = WriteModeName::Through)]
     write_mode: WriteModeName,
-    /// Shards of the embedded store; 2 otherwise
+    /// Shards of the embedded store; otherwise 2, and 1 of ordered tables
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
     /// Seed of all randomness
@@ -382,7 +382,8 @@ impl BenchArgs {
                 WriteModeName::Through => WriteMode::Through,
                 WriteModeName::Behind => WriteMode::Behind,
             },
-            shards: self.shards.unwrap_or(2),
+            // Tables use the journal of one shard: that of others would lie idle.
+            shards: self.shards.unwrap_or(if self.name.is_ordered() { 1 } else { 2 }),
             seed: self.seed,
             target: self.server()?,
             server_pid: self.server_pid,

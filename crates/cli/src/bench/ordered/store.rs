@@ -34,10 +34,10 @@ const INNER_MEMORY: f64 = 2.0;
 const INDEX_MEMORY: f64 = 0.7;
 /// Share of the data that may wait in memory for a merge.
 const WAITING_SHARE: f64 = 0.05;
-/// Share of the data that the journal takes, so that memory asks for merges and not the journal.
-/// Merges keep it half empty, it lets go of changes only as a sweep ends, and each shard has a part
-/// of it, of which tables use one: eight times what the changes that wait take in it.
-const JOURNAL_SHARE: f64 = 0.7;
+/// Share of the data that the journal of a shard takes, so that memory asks for merges and not the
+/// journal. Merges keep it half empty, and it lets go of changes only as a sweep ends: four times
+/// what the changes that wait take in it. Tables use the journal of one shard alone.
+const JOURNAL_SHARE: f64 = 0.35;
 /// What a change takes in memory besides its bytes.
 const CHANGE_SHARE: f64 = 4.0 / 3.0;
 /// Bytes of a read buffer: a leaf and its framing.
@@ -79,7 +79,8 @@ impl Sizing {
         let index = (rows * INDEX_MEMORY) as u64;
         let rest = growing.saturating_sub(waiting + waiting / 4 + inner + index);
         let cache = rest.max(2 << 20);
-        let journal = ((data as f64 * JOURNAL_SHARE) as u64).max(16 << 20) >> 20 << 20;
+        let journal = data as f64 * JOURNAL_SHARE * f64::from(setup.shards);
+        let journal = (journal as u64).max(16 << 20) >> 20 << 20;
         let pages = rows * (row + ENTRY_BYTES) * PAGES_SHARE;
         let apart = (20 << 20) + journal;
         let capacity = ((pages / setup.fill) as u64 + apart).max(journal * 6);
