@@ -108,9 +108,13 @@ impl Queue {
     fn pop_some(&mut self) {
         let Queue { session, table, .. } = self;
         let mut keys: Vec<Vec<u8>> = Vec::new();
-        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
-            let Ok(Outcome::Rows(rows)) = outcome else { panic!("a scan ended as {outcome:?}") };
-            keys.extend((0..rows.len()).map(|index| rows.row(index).0.to_vec()));
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| match outcome
+            .expect("a scan, or a write that waited for its buffer")
+        {
+            Outcome::Rows(rows) => {
+                keys.extend((0..rows.len()).map(|index| rows.row(index).0.to_vec()));
+            }
+            other => assert!(matches!(other, Outcome::Done(_)), "{other:?}"),
         };
         let range = RowRange { table, low: b"", high: None, limit: POPS, order: Order::Ascending };
         session.scan(0, NOW, range, &mut visit);
