@@ -108,7 +108,7 @@ fn write_empty(
             return Ok(());
         }
     }
-    let page = empty_leaf(created);
+    let page = empty_leaf(created, None);
     let root = Root { created: created.0, first, name: table.name(), page: page.into() };
     write_root(shared, session, now, table, &root)
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use entresol_flash::{Error, Result, Timestamp};
+use entresol_planted::planted;
 
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
@@ -89,7 +90,7 @@ pub(super) enum Merged {
 struct Input {
     group: Group,
     copied: Copied,
-    /// Those of the leaves that have rows, and the last one.
+    /// The leaves, in order. Those without rows are not read, but for the last one.
     leaves: Vec<Pages>,
     /// Whether the first one has a delta page.
     has_delta: bool,
@@ -215,7 +216,15 @@ impl Work {
         let last = group.members.len() - 1;
         let (mut leaves, mut has_delta) = (Vec::with_capacity(1), false);
         for (index, member) in group.members.iter().enumerate() {
+            // Its changes came after its own sequence, which another leaf's may be far above.
             if index < last && is_empty(&member.child) {
+                if planted!("empty-leaf-of-its-neighbour") {
+                    continue;
+                }
+                leaves.push(Pages {
+                    base: empty_leaf(member.child.sequence, member.high.as_deref()),
+                    delta: None,
+                });
                 continue;
             }
             let pages = self.read_leaf(site, &group.at, member)?;
@@ -241,7 +250,7 @@ impl Work {
             }
             record => record,
         };
-        let base = base.unwrap_or_else(|| empty_leaf(Sequence(0)));
+        let base = base.unwrap_or_else(|| empty_leaf(Sequence(0), None));
         let rows = Rows::parse(&base).map_err(|damage| damaged(&self.table, &damage))?;
         let (found, known) = (rows.high_key(), member.high.as_deref());
         let is_beyond = known.is_some_and(|known| found.is_none_or(|found| found > known));
@@ -444,9 +453,9 @@ fn child_of(leaf: &NewLeaf, through: Sequence) -> Child {
     }
 }
 
-/// The leaf of a table that has none.
-pub(super) fn empty_leaf(sequence: Sequence) -> Vec<u8> {
-    let frame =
-        PageFrame { kind: PageKind::Leaf, high_key: None, sequence, link: 0, has_sequences: false };
+/// A leaf without rows, as one that was never written would be.
+pub(super) fn empty_leaf(sequence: Sequence, high_key: Option<&[u8]>) -> Vec<u8> {
+    let (kind, has_sequences) = (PageKind::Leaf, false);
+    let frame = PageFrame { kind, high_key, sequence, link: 0, has_sequences };
     PageBuilder::default().page(0..0, frame)
 }
