@@ -57,7 +57,9 @@ struct Bench {
 impl Bench {
     fn open(path: &std::path::Path, rows: u64) -> Bench {
         let data = rows * ROW_BYTES;
-        let capacity = (data * 10 / 7 + data / 4 + (128 << 20)) >> 20 << 20;
+        let journal_bytes = (data / 8).max(16 << 20);
+        // Pages of the rows take 1.33 times their bytes after many overwrites: 70 % of it.
+        let capacity = (data * 19 / 10 + journal_bytes + (8 << 20)) >> 20 << 20;
         let options = FileOptions {
             capacity_bytes: Some(capacity),
             preparation: Preparation::Written,
@@ -66,14 +68,14 @@ impl Bench {
         let device = Arc::new(FileDevice::open(path, &options).expect("a file"));
         let store = StoreOptions {
             durability: Durability::Memory,
-            journal_bytes: (data / 8).max(32 << 20),
+            journal_bytes,
             ..StoreOptions::default()
         };
         let memory_bytes = (128 << 20) + data / 10;
         let admission = Admission::Always;
         let options = TieredOptions { store, memory_bytes, cache_bytes: Some(0), admission };
         let tiered = Tiered::open(device, options, NOW).expect("a store");
-        let waiting_bytes_max = (data / 20).max(4 << 20) / 3 * 4;
+        let waiting_bytes_max = data / 20;
         let options = TreeOptions { waiting_bytes_max, ..TreeOptions::default() };
         let tree = Tree::open(Arc::clone(&tiered), options, NOW).expect("tables");
         let options = SessionOptions { read_buffer_bytes: 16 << 10, ..SessionOptions::default() };
@@ -102,6 +104,8 @@ impl Bench {
             print!("  merge reads {:.3}", per(after.0.merge_reads - tree.merge_reads));
             print!("  amplification {:.2}", written as f64 / put as f64);
             print_parts(&after.0, &tree, put);
+            let moved = after.1.reclaim_moved_bytes - store.reclaim_moved_bytes;
+            print!(" moved {:.2}", moved as f64 / put as f64);
         }
         println!();
     }

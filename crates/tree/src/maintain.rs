@@ -17,16 +17,18 @@
 //!    batch could be torn.
 //! 2. A right leaf is durable before the left one that names it is written; so is an inner node
 //!    before another one names it.
-//! 3. A leaf is durable before its old delta page is removed, and all that a sweep wrote is durable
-//!    before the journal lets go of what came before the sweep.
+//! 3. A leaf is durable before its old delta page is removed, and all that a round wrote is durable
+//!    before the journal lets go of changes that are there.
 //! 4. A leaf is absorbed once no inner node on flash names it, and removed once the leaf that has
 //!    its rows is durable.
-//! 5. The journal lets go of nothing after a sweep that failed, or that held a leaf back.
+//! 5. The journal lets go of a change once each leaf was merged after it. A round that failed, or
+//!    that held a leaf back, does not count.
 
 mod clearing;
 mod joins;
 mod leaving;
 mod merging;
+mod passes;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -47,9 +49,13 @@ use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
 use clearing::{Clearing, low_limit};
 use leaving::{Leaving, Rounds, node_changes};
 use merging::{Absorbed, Made, Merged, Site, Work};
+use passes::{End, Pass, Passes, Position};
 
-/// Leaves of a round.
-const ROUND_LEAVES: usize = 128;
+/// Most leaves of a round.
+const ROUND_LEAVES: usize = 1024;
+/// A round takes this share of the changes that may wait. Each round fills up what is open of the
+/// log at its syncs, so small rounds write more; the changes of a large round leave memory late.
+const ROUND_SHARE: u64 = 24;
 /// An inner node is written after so many changes: after a crash a search goes so many leaves to
 /// the right at most.
 const NODE_CHANGES: u32 = 32;
@@ -68,8 +74,7 @@ pub(crate) struct Maintainer {
     session: entresol_tier::Session,
     /// The table and the key where the sweep goes on.
     cursor: Position,
-    /// The last change when the sweep began: all up to it are merged when it ends.
-    sweep: Sequence,
+    passes: Passes,
     stage: Stage,
     clearing: Clearing,
     leaving: Leaving,
@@ -79,12 +84,6 @@ pub(crate) struct Maintainer {
     has_closed_record: bool,
     /// Leaves whose rows another leaf has. They go once it is durable.
     absorbed: Vec<Absorbed>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Position {
-    table: u64,
-    key: Vec<u8>,
 }
 
 enum Stage {
@@ -103,12 +102,19 @@ struct Written {
 /// Some leaves that are merged together.
 struct Round {
     point: SyncPoint,
-    /// All changes up to this one are durable, and merged.
+    /// All changes of its leaves up to this one are durable, and merged.
     through: Sequence,
     works: Vec<Work>,
-    ends_sweep: bool,
+    /// What it is a pass over.
+    pass: Pass,
     /// An inner node is written after so many changes.
     node_changes: u32,
+}
+
+impl Round {
+    fn ends_sweep(&self) -> bool {
+        self.pass.to == End::Last
+    }
 }
 
 impl Maintainer {
@@ -117,7 +123,7 @@ impl Maintainer {
         Ok(Maintainer {
             session,
             cursor: Position::default(),
-            sweep: Sequence(0),
+            passes: Passes::default(),
             stage: Stage::Idle,
             clearing: Clearing::default(),
             leaving: Leaving::default(),
@@ -185,7 +191,7 @@ impl Maintainer {
         for _ in 0..2 {
             loop {
                 self.begin(shared, now, 1)?;
-                let ends = matches!(&self.stage, Stage::Rights(round) if round.ends_sweep);
+                let ends = matches!(&self.stage, Stage::Rights(round) if round.ends_sweep());
                 sync(self)?;
                 if ends {
                     break;
@@ -211,14 +217,17 @@ impl Maintainer {
         }
         if self.cursor.table == 0 {
             self.held_back = None;
-            self.sweep = shared.journal.lock().last();
         }
         let joining = joins::begin(shared);
-        let (mut works, ends_sweep) = self.choose(shared, now)?;
+        let from = self.cursor.clone();
+        // Before leaves without changes are passed over: later ones may have come to them.
+        let passed = shared.journal.lock().last();
+        let (mut works, to) = self.choose(shared, now)?;
         joins::add_works(&mut works, &joining);
+        let pass = Pass { from, to, through: passed };
         let through = shared.journal.lock().last();
         let point = SyncPoint::default();
-        let round = Round { point, through, works, ends_sweep, node_changes };
+        let round = Round { point, through, works, pass, node_changes };
         self.stage = Stage::Rights(self.merge(shared, now, round)?);
         Ok(())
     }
@@ -259,13 +268,14 @@ impl Maintainer {
         Ok(true)
     }
 
-    /// Leaves with changes from the cursor on, and whether those are the last ones of the sweep.
-    fn choose(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<(Vec<Work>, bool)> {
+    /// Leaves with changes from the cursor on, and where the keys end that were looked at.
+    fn choose(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<(Vec<Work>, End)> {
+        let mut room = (shared.options.waiting_bytes_max / ROUND_SHARE).max(1);
         let mut works = Vec::new();
-        while works.len() < ROUND_LEAVES {
+        while works.len() < ROUND_LEAVES && room > 0 {
             let Some(table) = self.table_from(shared, now, self.cursor.table)? else {
                 self.cursor = Position::default();
-                return Ok((works, true));
+                return Ok((works, End::Last));
             };
             if table.id() != self.cursor.table {
                 self.cursor = Position { table: table.id(), key: Vec::new() };
@@ -274,22 +284,26 @@ impl Maintainer {
                 let state = table.lock();
                 next_key(&state.pending, &shared.arena.read(), &self.cursor.key)
             };
-            let Some(key) = next else {
-                let Some(after) = table.id().checked_add(1) else {
+            let mut high = None;
+            if let Some(key) = next {
+                let (low, end) = self.range_of(shared, now, &table, &key)?;
+                let state = table.lock();
+                let bytes = state.pending.bytes_in(&shared.arena.read(), &key, end.as_deref());
+                room = room.saturating_sub(bytes);
+                drop(state);
+                high.clone_from(&end);
+                works.push(Work::new(&table, low, end));
+            }
+            self.cursor = match (high, table.id().checked_add(1)) {
+                (Some(high), _) => Position { table: table.id(), key: high },
+                (None, Some(after)) => Position { table: after, key: Vec::new() },
+                (None, None) => {
                     self.cursor = Position::default();
-                    return Ok((works, true));
-                };
-                self.cursor = Position { table: after, key: Vec::new() };
-                continue;
+                    return Ok((works, End::Last));
+                }
             };
-            let (low, high) = self.range_of(shared, now, &table, &key)?;
-            self.cursor = match high.clone() {
-                Some(high) => Position { table: table.id(), key: high },
-                None => Position { table: table.id().saturating_add(1), key: Vec::new() },
-            };
-            works.push(Work::new(&table, low, high));
         }
-        Ok((works, false))
+        Ok((works, End::Below(self.cursor.clone())))
     }
 
     /// The first table with changes whose number is `id` or above it.
@@ -358,7 +372,12 @@ impl Maintainer {
             match round.works[next].merge(&mut site)? {
                 Merged::All => {}
                 Merged::UpTo(rest) => round.works.push(rest),
-                Merged::HeldBack(error) => self.held_back = Some(error),
+                Merged::HeldBack(error) => {
+                    if !planted!("leaf-held-back-forgotten") {
+                        round.pass.through = Sequence(0);
+                    }
+                    self.held_back = Some(error);
+                }
             }
             next += 1;
         }
@@ -412,7 +431,7 @@ impl Maintainer {
         now: Timestamp,
         mut round: Round,
     ) -> Result<Stage> {
-        let is_last = round.ends_sweep && round.node_changes == 1;
+        let is_last = round.ends_sweep() && round.node_changes == 1;
         let tables: Vec<Arc<Table>> = if !is_last {
             let tables = round.works.iter().map(|work| (work.table.id(), Arc::clone(&work.table)));
             let joining = joins::tables(shared).into_iter().map(|table| (table.id(), table));
@@ -437,23 +456,22 @@ impl Maintainer {
         Ok(Stage::Nodes(round, written))
     }
 
+    /// Takes note of the round, and lets the journal go of what is merged everywhere.
     fn finish(&mut self, shared: &Arc<Shared>, round: &Round) -> Result<()> {
-        if !round.ends_sweep {
+        self.passes.add(round.pass.clone());
+        let low = Sequence(self.passes.through().0 + 1);
+        let limit = low_limit(shared).filter(|_| !planted!("drop-forgotten-by-the-journal"));
+        let low = limit.map_or(low, |limit| low.min(limit));
+        let below = shared.journal.lock().set_low(low);
+        if let Some(below) = below {
+            shared.store.store().trim_journal(shared.options.lane, below)?;
+        }
+        if !round.ends_sweep() {
             return Ok(());
         }
         let held_back = self.held_back.take();
         *shared.held_back.lock() = held_back.as_ref().map(Error::to_string);
-        if let Some(error) = held_back.filter(|_| !planted!("leaf-held-back-forgotten")) {
-            return Err(error);
-        }
-        let low = Sequence(self.sweep.0 + 1);
-        let limit = low_limit(shared).filter(|_| !planted!("drop-forgotten-by-the-journal"));
-        let low = limit.map_or(low, |limit| low.min(limit));
-        let below = shared.journal.lock().set_low(low);
-        match below {
-            Some(below) => shared.store.store().trim_journal(shared.options.lane, below),
-            None => Ok(()),
-        }
+        held_back.map_or(Ok(()), Err)
     }
 }
 

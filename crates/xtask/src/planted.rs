@@ -90,6 +90,16 @@ const BUGS: &[Bug] = &[
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
     },
     Bug {
+        name: "journal-cut-by-the-newest-pass",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
+        name: "empty-leaf-of-its-neighbour",
+        caught_by: TABLES,
+        test: "joining::a_table_whose_leaves_join_holds_what_a_map_holds",
+    },
+    Bug {
         name: "parent-trusted",
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
