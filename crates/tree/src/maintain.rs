@@ -53,9 +53,6 @@ use passes::{End, Pass, Passes, Position};
 
 /// Most leaves of a round.
 const ROUND_LEAVES: usize = 1024;
-/// A round takes this share of the changes that may wait. Each round fills up what is open of the
-/// log at its syncs, so small rounds write more; the changes of a large round leave memory late.
-const ROUND_SHARE: u64 = 24;
 /// An inner node is written after so many changes: after a crash a search goes so many leaves to
 /// the right at most.
 const NODE_CHANGES: u32 = 32;
@@ -270,7 +267,8 @@ impl Maintainer {
 
     /// Leaves with changes from the cursor on, and where the keys end that were looked at.
     fn choose(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<(Vec<Work>, End)> {
-        let mut room = (shared.options.waiting_bytes_max / ROUND_SHARE).max(1);
+        let options = &shared.options;
+        let mut room = (options.waiting_bytes_max / options.round_parts.max(1)).max(1);
         let mut works = Vec::new();
         while works.len() < ROUND_LEAVES && room > 0 {
             let Some(table) = self.table_from(shared, now, self.cursor.table)? else {

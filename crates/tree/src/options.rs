@@ -15,6 +15,10 @@ pub struct TreeOptions {
     pub waiting_bytes_max: u64,
     /// Most bytes of tables that are open and of their inner nodes.
     pub directory_bytes_max: u64,
+    /// A round of merges takes one of so many parts of the changes that may wait. Each round fills
+    /// up what is open of the log at its syncs, so small rounds write more; the changes of a large
+    /// round leave memory late.
+    pub round_parts: u64,
     /// A leaf with more bytes is split.
     pub leaf_bytes_max: usize,
 }
@@ -26,6 +30,7 @@ impl Default for TreeOptions {
             lane: 0,
             waiting_bytes_max: 32 << 20,
             directory_bytes_max: 64 << 20,
+            round_parts: 24,
             leaf_bytes_max: 8 << 10,
         }
     }

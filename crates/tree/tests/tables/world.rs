@@ -162,6 +162,8 @@ impl World {
             nodes_absorbed: 0,
             options: TreeOptions {
                 waiting_bytes_max: 16 << 10,
+                // Sweeps of one round, and of many.
+                round_parts: if seed.is_multiple_of(2) { 1 } else { 24 },
                 leaf_bytes_max: 512,
                 ..TreeOptions::default()
             },
