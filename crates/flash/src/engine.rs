@@ -27,7 +27,7 @@ use parking_lot::{Mutex, RwLock};
 use device_wait::Gathering;
 pub(crate) use device_wait::wait_for;
 use ground::Outliving;
-pub use inspect::{LogScan, SegmentInfo, Verification};
+pub use inspect::{LogPosition, LogScan, SegmentInfo, Verification};
 pub use journal::{JournalReplay, JournalState};
 pub use listing::{Listed, Listing};
 pub use maintain::{Budget, Maintenance};
@@ -42,7 +42,7 @@ use crate::policy::{self, ReclaimPolicy, WhenFull};
 use crate::record::{HashSeed, HashedKey, Payloads, check_space};
 use crate::recovery::{self, Recovered};
 use crate::shard::{
-    Absence, Known, Location, Pace, Plan, PutRequest, PutStep, Removal, Shard, Written,
+    Absence, Discarded, Known, Location, Pace, Plan, PutRequest, PutStep, Removal, Shard, Written,
 };
 use crate::statistics::{Opened, StoreStatistics};
 use crate::superblock;
@@ -257,6 +257,18 @@ impl Engine {
         let removed =
             self.write_in_reserve(number, now, waits, |shard| shard.remove(key, location));
         Ok(removed?.unwrap_or(Removal::Awaits))
+    }
+
+    /// Removes what may be of the key, without a look at it.
+    pub(crate) fn discard(
+        &self,
+        key: HashedKey<'_>,
+        now: Timestamp,
+        waits: Waits,
+    ) -> Result<Discarded> {
+        let number = self.shard_of(key.hash);
+        let discarded = self.write_in_reserve(number, now, waits, |shard| shard.discard(key, now));
+        Ok(discarded?.unwrap_or(Discarded::Awaits))
     }
 
     /// Sees to it that nothing of a key comes back that was found to have no entry: all that

@@ -378,6 +378,13 @@ impl Log {
         open.map(|open| self.segments[open.segment as usize].sequence)
     }
 
+    /// All records from now on are in segments of this sequence or a higher one.
+    pub(crate) fn lowest_open(&self) -> u64 {
+        let open = self.streams.iter().flatten();
+        let open = open.map(|open| self.segments[open.segment as usize].sequence);
+        open.min().unwrap_or(u64::MAX).min(self.next_sequence())
+    }
+
     /// Stamp of the last append: durable once `durable()` reaches it.
     pub(crate) fn appended(&self) -> Stamp {
         self.appended

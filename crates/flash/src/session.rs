@@ -10,6 +10,7 @@
 //! 3. No lock is held while a read is in flight; `visit` may run under a shard's lock and must not
 //!    call into the store.
 
+mod discard;
 mod found;
 mod journal;
 mod pending;
@@ -348,6 +349,7 @@ impl Session {
             Operation::RemoveFound { key, found } => {
                 return self.begin_remove_found(token, now, Removed { key, found }, visit);
             }
+            Operation::Discard { key } => return self.begin_discard(token, now, key, visit),
             Operation::Put { key, value, options }
             | Operation::Replace { key, value, options, .. } => {
                 (key, value, PendingKind::Put(options))

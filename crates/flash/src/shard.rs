@@ -14,6 +14,7 @@
 
 mod counts;
 mod decide;
+mod discard;
 mod ends;
 mod journal;
 mod log_reader_detect;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use entresol_planted::planted;
 
 use counts::Counts;
+pub(crate) use discard::Discarded;
 pub(crate) use ends::{Ending, seconds_of};
 pub use log_reader_detect::SegmentUse;
 use log_reader_detect::Trail;

@@ -7,8 +7,8 @@ use entresol_device::Device;
 
 use crate::engine::Engine;
 pub use crate::engine::{
-    Budget, JournalReplay, JournalState, Listed, Listing, LogScan, Maintenance, SegmentInfo,
-    Verification,
+    Budget, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan, Maintenance,
+    SegmentInfo, Verification,
 };
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -164,7 +164,23 @@ impl Store {
         now: Timestamp,
         visit: &mut dyn FnMut(SpaceId, Entry<'_>),
     ) -> Result<LogScan> {
-        self.engine.scan_log(now, visit)
+        self.engine.scan_log(&LogPosition::default(), now, visit)
+    }
+
+    /// As `scan_log`, of what was put at `since` or later. Reads no segment that was sealed before.
+    pub fn scan_log_since(
+        &self,
+        since: &LogPosition,
+        now: Timestamp,
+        visit: &mut dyn FnMut(SpaceId, Entry<'_>),
+    ) -> Result<LogScan> {
+        self.engine.scan_log(since, now, visit)
+    }
+
+    /// Where the log goes on: what is put from now on is visited by a scan since then, in this
+    /// opening and in later ones.
+    pub fn log_position(&self) -> LogPosition {
+        self.engine.log_position()
     }
 
     /// Visits the live entries of `space` by what the footers of segments say of them, without a

@@ -229,6 +229,13 @@ pub enum Operation<'a> {
         /// What the get gave with the entry of the key.
         found: FoundAt,
     },
+    /// Remove an entry that may be there, without a read: the record that the index presumes to be
+    /// the key's is hidden, as by a put, until that is checked. Answered with
+    /// [`Outcome::Missing`], or with [`Outcome::Removed`] where it had to be read.
+    Discard {
+        /// Whose.
+        key: Key<'a>,
+    },
     /// Change when an entry ends; the value stays. It has a new version, so that who read it before
     /// does not write its old end back.
     Touch {

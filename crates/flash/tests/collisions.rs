@@ -93,7 +93,12 @@ impl World {
         let key = Key::new(SpaceId(space), &bytes);
         match self.random.remainder(1000) {
             0..=499 => self.put(name, key),
-            500..=619 => {
+            500..=559 => {
+                let seen = self.run(Operation::Discard { key });
+                assert!(matches!(seen, Seen::Missing | Seen::Removed(_)), "discard {name:?}");
+                self.model.remove(&name);
+            }
+            560..=619 => {
                 let seen = self.run(Operation::Remove { key, condition: Condition::Always });
                 let expected = self.held(name).map_or(Seen::Missing, |h| Seen::Removed(h.version));
                 assert_eq!(seen, expected, "remove {name:?}");

@@ -108,6 +108,7 @@ impl Session {
             }
             Operation::Remove { key, .. }
             | Operation::RemoveFound { key, .. }
+            | Operation::Discard { key }
             | Operation::Touch { key, .. } => {
                 let hash = self.tiered.store.hash(key);
                 let gate = self.tiered.gate(hash);

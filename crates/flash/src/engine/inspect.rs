@@ -37,6 +37,15 @@ pub struct LogScan {
     pub damaged: Vec<String>,
 }
 
+/// A place in the log: what is appended from some moment on is behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogPosition {
+    /// Segments with lower sequences were sealed before.
+    pub segment: u64,
+    /// Highest versions that the shards had given before; 0 where a shard is not named.
+    pub versions: Vec<u64>,
+}
+
 /// One segment, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentInfo {
@@ -68,42 +77,61 @@ impl Engine {
     /// visited. Damaged records are noted, and the scan goes on.
     pub(crate) fn scan_log(
         &self,
+        since: &LogPosition,
         now: Timestamp,
         visit: &mut dyn FnMut(SpaceId, Entry<'_>),
     ) -> Result<LogScan> {
         let mut visited = 0;
-        let found = self.each_record(&mut |engine, (hash, place), record, live| {
-            let entry =
-                matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
-            if !live || !entry || Shard::has_ended(record, now) {
-                return Ok(());
-            }
-            let Some(value) = engine.whole_value(hash, place, record)? else {
-                return Ok(());
-            };
-            visited += 1;
-            visit(
-                record.header.space,
-                Entry {
-                    key: record.key,
-                    value: &value,
-                    version: Version(record.header.version),
-                    label: record.header.label,
-                    expiry: record.expiry(),
-                    pinning: record.pinning(),
-                    found: None,
-                },
-            );
-            Ok(())
-        })?;
+        let found =
+            self.each_record(since.segment, &mut |engine, (hash, place), record, live| {
+                let entry =
+                    matches!(record.header.flags.kind, RecordKind::Value | RecordKind::Manifest);
+                let before = since.versions.get(engine.shard_of(hash)).copied().unwrap_or(0);
+                if !live
+                    || !entry
+                    || record.header.version <= before
+                    || Shard::has_ended(record, now)
+                {
+                    return Ok(());
+                }
+                let Some(value) = engine.whole_value(hash, place, record)? else {
+                    return Ok(());
+                };
+                visited += 1;
+                visit(
+                    record.header.space,
+                    Entry {
+                        key: record.key,
+                        value: &value,
+                        version: Version(record.header.version),
+                        label: record.header.label,
+                        expiry: record.expiry(),
+                        pinning: record.pinning(),
+                        found: None,
+                    },
+                );
+                Ok(())
+            })?;
         Ok(LogScan { visited, damaged: found.damaged })
+    }
+
+    /// Where the log goes on.
+    pub(crate) fn log_position(&self) -> LogPosition {
+        let mut position = LogPosition { segment: u64::MAX, versions: Vec::new() };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let segment = shard.log.lowest_open();
+            position.segment = position.segment.min(segment);
+            position.versions.push(shard.sequence());
+        }
+        position
     }
 
     /// Reads every record of every segment and checks it; changes nothing.
     pub(crate) fn verify(&self) -> Result<Verification> {
         let mut found = Verification::default();
         let mut live = 0;
-        let damaged = self.each_record(&mut |_, _, _, is_live| {
+        let damaged = self.each_record(0, &mut |_, _, _, is_live| {
             live += u64::from(is_live);
             Ok(())
         })?;
@@ -150,9 +178,9 @@ impl Engine {
         all
     }
 
-    /// Calls `visit` for each record that verifies, with its hash and whether it is live; says of
+    /// Calls `visit` for each record that verifies of the segments from the sequence `first` on, with its hash and whether it is live; says of
     /// live ones that do not verify where they are.
-    fn each_record(&self, visit: VisitRecord<'_>) -> Result<Verification> {
+    fn each_record(&self, first: u64, visit: VisitRecord<'_>) -> Result<Verification> {
         let mut found = Verification::default();
         for (number, shard) in self.shards.iter().enumerate() {
             let shape = {
@@ -169,7 +197,7 @@ impl Engine {
                     // Records of a victim that are not decided yet are nowhere else.
                     let states =
                         [SegmentState::Sealed, SegmentState::Reclaiming, SegmentState::Damaged];
-                    states.contains(&s.state)
+                    s.sequence >= first && states.contains(&s.state)
                 };
                 sealed.filter(|(_, s)| in_use(s)).map(|(n, s)| (s.sequence, n as u32)).collect()
             };

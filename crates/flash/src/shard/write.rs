@@ -195,7 +195,8 @@ impl Shard {
             Slot::Presumed(old) => {
                 let shared = self.index.known_bits(hash, old.address).unwrap_or(0);
                 self.index.replace(hash, old.address, place);
-                self.note(&request, old, shared as u8);
+                let key = HashedKey { key: request.key, hash: request.hash };
+                self.note(key, old, shared as u8);
                 self.counters.overwrites += 1;
             }
         }
@@ -266,7 +267,7 @@ impl Shard {
         Ok(Absence::Entombed { stamp: self.log.appended() })
     }
 
-    fn append_tombstone(&mut self, key: Key<'_>, hash: u128) -> Attempt<()> {
+    pub(super) fn append_tombstone(&mut self, key: Key<'_>, hash: u128) -> Attempt<()> {
         self.sequence += 1;
         let header = RecordHeader {
             version: self.log.next_sequence(),
@@ -412,13 +413,14 @@ impl Shard {
         }
     }
 
-    fn note(&mut self, request: &PutRequest<'_>, old: Place, shared_bits: u8) {
+    /// The key was put or removed at `old`, which may be another one's.
+    pub(super) fn note(&mut self, by: HashedKey<'_>, old: Place, shared_bits: u8) {
         self.log.change_live(old.address, -(old.size.bytes() as i64));
         let (segment, _) = self.log.shape().split(old.address);
         self.log.add_note(segment);
-        let owner = request.key.owner();
+        let (owner, by) = (by.key.owner(), by.hash);
         let (address, size) = (old.address, old.size);
-        self.notes.add(segment, Note { address, by: request.hash, owner, size, shared_bits });
+        self.notes.add(segment, Note { address, by, owner, size, shared_bits });
     }
 
     /// The stream for a put over the record at `old`: hot if that one did not live long.

@@ -320,15 +320,18 @@ impl World {
         let key = Key::new(SpaceId(name.0), &key);
         let mut removed = false;
         let operation = match found {
+            None if self.random.below(2) == 0 => Operation::Discard { key },
             None => Operation::Remove { key, condition: Condition::Always },
             Some(found) => Operation::RemoveFound { key, found },
         };
+        let is_blind = matches!(operation, Operation::Discard { .. });
         let now = self.now();
         let (_, session) = self.parts();
         session
             .run(now, operation, &mut |o| removed = matches!(o, Outcome::Removed { .. }))
             .map_err(stop("remove"))?;
-        assert!(removed == present || (evicts && !removed), "remove of {name:?}: {removed}");
+        let is_right = removed == present || (evicts && !removed) || is_blind;
+        assert!(is_right, "remove of {name:?}: {removed}");
         // Whether there was one or not: nothing of the key may come back.
         self.acknowledge(name, self.setup.durability);
         Ok(())

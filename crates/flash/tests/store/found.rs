@@ -86,6 +86,49 @@ fn what_a_get_found_is_replaced_and_removed_without_a_read_or_a_note() {
 }
 
 #[test]
+fn what_is_discarded_is_removed_without_a_read_and_stays_so() {
+    let device = device(16 << 20);
+    let (store, mut session) = filled(&device);
+    for n in (0..KEYS).step_by(2) {
+        let before = reads(&device);
+        session.run(NOW, Operation::Discard { key: key(&name(n)) }, &mut |_| {}).unwrap();
+        assert_eq!(get(&mut session, &name(n)), None, "key {n}");
+        assert_eq!(reads(&device), before, "key {n}");
+    }
+    assert_eq!(store.count(SPACE), KEYS / 2 + 1);
+    // Some are put again, and each note is settled.
+    put(&mut session, &name(0), b"again", PutOptions::default());
+    for n in 0..60 {
+        put(&mut session, b"filler", &value_of(n, 10_000), PutOptions::default());
+    }
+    while store.maintain(NOW, Budget { segments: 8 }).unwrap().more {}
+    let rest = |session: &mut Session| {
+        assert_eq!(get(session, &name(0)).as_deref(), Some(&b"again"[..]));
+        for n in 1..KEYS {
+            let expected = (n % 2 == 1).then(|| value_of(n, LENGTH));
+            assert_eq!(get(session, &name(n)), expected, "key {n}");
+        }
+    };
+    rest(&mut session);
+    store.sync().unwrap();
+    drop((session, store));
+    let (_, mut session) = open(&device, StoreOptions { shards: 1, ..small() });
+    rest(&mut session);
+}
+
+#[test]
+fn a_scan_since_a_position_visits_what_was_put_since() {
+    let device = device(16 << 20);
+    let (store, mut session) = filled(&device);
+    let position = store.log_position();
+    put(&mut session, b"new", b"1", PutOptions::default());
+    put(&mut session, &name(3), b"2", PutOptions::default());
+    let mut seen = Vec::new();
+    store.scan_log_since(&position, NOW, &mut |_, entry| seen.push(entry.key.to_vec())).unwrap();
+    assert_eq!(seen, [b"new".to_vec(), name(3)]);
+}
+
+#[test]
 fn what_has_moved_or_changed_since_it_was_found_is_replaced_as_by_any_put() {
     let device = device(2 << 20);
     let (store, mut session) = filled(&device);

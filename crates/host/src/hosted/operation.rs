@@ -51,7 +51,9 @@ impl OwnedOperation {
             Operation::Put { key, value, options }
             | Operation::Replace { key, value, options, .. } => (key, value, Action::Put(options)),
             Operation::Remove { key, condition } => (key, &[][..], Action::Remove(condition)),
-            Operation::RemoveFound { key, .. } => (key, &[][..], Action::Remove(Condition::Always)),
+            Operation::RemoveFound { key, .. } | Operation::Discard { key } => {
+                (key, &[][..], Action::Remove(Condition::Always))
+            }
             Operation::Touch { key, expiry, condition } => {
                 (key, &[][..], Action::Touch(expiry, condition))
             }
