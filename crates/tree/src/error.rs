@@ -23,9 +23,10 @@ pub(crate) fn refused(table: &Table, error: &MergeError) -> Error {
     let name = String::from_utf8_lossy(table.name()).into_owned();
     let kind = match error {
         MergeError::Damage(_) => ErrorKind::Corrupt,
-        MergeError::NoMergeFunction | MergeError::LargeValue(_) | MergeError::Refused(_) => {
-            ErrorKind::InvalidInput
-        }
+        MergeError::NoMergeFunction
+        | MergeError::LargeValue(_)
+        | MergeError::ManyParts(_)
+        | MergeError::Refused(_) => ErrorKind::InvalidInput,
     };
     Error::new(kind, format!("ordered table `{name}`: {error}"))
 }

@@ -11,17 +11,19 @@ mod page;
 mod root;
 mod rows;
 mod short;
+mod value;
 
 pub use batch::{BATCH_VALUE_BYTES_MAX, Batch, BatchBuilder, BatchOperation, BatchOperations};
 pub use children::{Child, Children, ChildrenBuilder, NodeFrame};
 pub use header::{HEADER_BYTES, Header, PageKind};
 pub use page::{PageBuilder, PageFrame, Rows};
-pub(crate) use root::is_delta;
 pub use root::{
-    DELTA_PAGES, FIRST_RECORDS, NOTES, PAGE_KEY_BYTES, PAGES, PageRole, Root, page_key,
+    DELTA_PAGES, FIRST_RECORDS, NOTES, PAGE_KEY_BYTES, PAGES, PageRole, Root, VALUES, page_key,
     partition_of, record_key,
 };
+pub(crate) use root::{NAMES, is_delta};
 pub use rows::{Effect, Row, RowKey};
+pub use value::{REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX, Side, ValueName};
 
 /// Version of the formats of pages and batches.
 pub const FORMAT_VERSION: u8 = 1;

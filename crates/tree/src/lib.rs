@@ -17,6 +17,7 @@ mod memory;
 mod merge;
 mod node;
 mod options;
+mod orphans;
 #[doc(hidden)]
 pub mod pending;
 mod recovery;
@@ -25,8 +26,10 @@ mod sequence;
 mod session;
 mod shared;
 mod statistics;
+mod superseded;
 mod table;
 mod tree;
+mod values;
 
 pub use check::{
     CheckedTable, CheckedTables, TableDamage, TableEntry, TablesExtent, Tell, Told, check_tables,

@@ -25,6 +25,7 @@
 //!    that held a leaf back, does not count.
 
 mod clearing;
+mod confirming;
 mod joins;
 mod leaving;
 mod merging;
@@ -46,7 +47,8 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
-use clearing::{Clearing, low_limit};
+use clearing::{Clearing, keeps_values, low_limit};
+use confirming::Confirming;
 use leaving::{Leaving, Rounds, node_changes};
 use merging::{Absorbed, Made, Merged, Site, Work};
 use passes::{End, Pass, Passes, Position};
@@ -77,6 +79,7 @@ pub(crate) struct Maintainer {
     leaving: Leaving,
     /// Why a leaf of this sweep kept its changes.
     held_back: Option<Error>,
+    confirming: Confirming,
     /// The record that says that tables were closed is still there.
     has_closed_record: bool,
     /// Leaves whose rows another leaf has. They go once it is durable.
@@ -125,6 +128,7 @@ impl Maintainer {
             clearing: Clearing::default(),
             leaving: Leaving::default(),
             held_back: None,
+            confirming: Confirming::default(),
             has_closed_record,
             absorbed: Vec::new(),
         })
@@ -139,7 +143,8 @@ impl Maintainer {
             self.cursor = Position::default();
             self.stage = Stage::Idle;
         })?;
-        Ok(Progress { did_work, awaits_device: !matches!(self.stage, Stage::Idle) })
+        let awaits_device = !matches!(self.stage, Stage::Idle) || self.confirming.is_waiting();
+        Ok(Progress { did_work, awaits_device })
     }
 
     fn try_step(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool> {
@@ -147,6 +152,7 @@ impl Maintainer {
         if matches!(self.stage, Stage::Idle) {
             did_work |= self.clearing.step(shared, &mut self.session, now)?;
         }
+        did_work |= self.confirming.step(shared, &mut self.session, now)?;
         let rounds = match self.stage {
             Stage::Idle => Rounds::Between,
             _ => Rounds::Within,
@@ -167,7 +173,8 @@ impl Maintainer {
         Ok(did_work)
     }
 
-    /// Merges all that waits, writes all inner nodes, and notes that what they say is so.
+    /// Merges all that waits, writes all inner nodes, and notes that what they say is so. Changes
+    /// of a table that was dropped, and whose values are still to be removed, stay in the journal.
     pub(crate) fn settle(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<()> {
         self.try_settle(shared, now).inspect_err(|_| {
             self.cursor = Position::default();
@@ -199,6 +206,7 @@ impl Maintainer {
             self.begin(shared, now, 1)?;
             sync(self)?;
         }
+        self.confirming.settle(shared, &mut self.session, now)?;
         let last = shared.journal.lock().last();
         shared.write(&mut self.session, now, &closed_key(), &last.0.to_le_bytes())?;
         self.has_closed_record = true;
@@ -283,7 +291,7 @@ impl Maintainer {
                 next_key(&state.pending, &shared.arena.read(), &self.cursor.key)
             };
             let mut high = None;
-            if let Some(key) = next {
+            if let Some(key) = next.filter(|_| !keeps_values(shared, &table)) {
                 let (low, end) = self.range_of(shared, now, &table, &key)?;
                 let state = table.lock();
                 let bytes = state.pending.bytes_in(&shared.arena.read(), &key, end.as_deref());

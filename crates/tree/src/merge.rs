@@ -80,6 +80,8 @@ pub enum MergeError {
     NoMergeFunction,
     /// A merge function made a value larger than a page holds: its bytes.
     LargeValue(usize),
+    /// A row whose value is a record of its own has parts of so many bytes.
+    ManyParts(usize),
     /// The merge function could not be called, or failed: what it says.
     Refused(String),
 }
@@ -101,6 +103,10 @@ impl std::fmt::Display for MergeError {
                 f,
                 "a merge function made a value of {bytes} bytes; expected at most {}",
                 crate::format::INLINE_VALUE_BYTES_MAX
+            ),
+            MergeError::ManyParts(bytes) => write!(
+                f,
+                "a row with a large value has parts of {bytes} bytes; put the row as a whole"
             ),
             MergeError::Refused(why) => write!(f, "its merge function failed: {why}"),
         }

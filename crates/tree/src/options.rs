@@ -21,6 +21,9 @@ pub struct TreeOptions {
     pub round_parts: u64,
     /// A leaf with more bytes is split.
     pub leaf_bytes_max: usize,
+    /// A value of so many bytes or more is a record of its own, and stands in no leaf. What was
+    /// written before stays as it is.
+    pub separate_bytes_min: usize,
 }
 
 impl Default for TreeOptions {
@@ -32,6 +35,7 @@ impl Default for TreeOptions {
             directory_bytes_max: 64 << 20,
             round_parts: 24,
             leaf_bytes_max: 8 << 10,
+            separate_bytes_min: 512,
         }
     }
 }

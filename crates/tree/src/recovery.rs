@@ -1,6 +1,7 @@
 //! What the journal still has of changes: read once, when the tables are opened.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
 
 use entresol_flash::{
     Durability, Error, ErrorKind, JournalAppend, JournalSequence, JournalState, OpenMode, Result,
@@ -10,15 +11,16 @@ use entresol_planted::planted;
 use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
-use crate::format::{Batch, Damage, Effect, INLINE_VALUE_BYTES_MAX, PageRole, page_key, u64_at};
+use crate::format::{
+    Batch, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, PageRole, page_key, u64_at,
+};
 use crate::journal::{Journal, journaled};
 use crate::merge::Change;
 use crate::options::TreeOptions;
 use crate::pending::{Arena, Pending};
 use crate::sequence::Sequence;
+use crate::values::{FoundValues, Journaled, NamedValue, Place};
 
-/// The table of all tables' names: a change of it says which number a name has.
-pub(crate) const NAMES: u64 = 0;
 /// Key of the record that says that the tables were closed, and at which sequence.
 pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
     page_key(NAMES, 0, PageRole::Page)
@@ -34,10 +36,12 @@ pub(crate) struct Recovered {
     tables: BTreeMap<u64, Pending>,
     names: HashMap<u64, Box<[u8]>>,
     name_bytes: usize,
-    /// Which change dropped a table last.
-    dropped: HashMap<u64, Sequence>,
+    /// Which change dropped a table last, and what *created* of its first record was each time.
+    dropped: HashMap<u64, (Sequence, Vec<Sequence>)>,
     /// The tables were closed: what inner nodes say of leaves is so.
     pub is_exact: bool,
+    /// What the store says of values that are records of their own.
+    pub values: FoundValues,
 }
 
 impl Recovered {
@@ -48,11 +52,11 @@ impl Recovered {
 
     /// The change that dropped a table, as the journal has it.
     pub(crate) fn dropped(&self, id: u64) -> Option<Sequence> {
-        self.dropped.get(&id).copied()
+        self.dropped.get(&id).map(|(sequence, _)| *sequence)
     }
 
     /// All tables that were dropped.
-    pub(crate) fn all_dropped(&self) -> HashMap<u64, Sequence> {
+    pub(crate) fn all_dropped(&self) -> HashMap<u64, (Sequence, Vec<Sequence>)> {
         self.dropped.clone()
     }
 
@@ -75,9 +79,21 @@ impl Recovered {
         self.tables.range(id..).next().map(|(id, _)| *id)
     }
 
-    fn drop_table(&mut self, arena: &mut Arena, id: u64, sequence: Sequence) {
-        let by = self.dropped.entry(id).or_default();
+    /// Whether the journal has values of the table's rows that are records of their own.
+    pub(crate) fn has_values(&self, id: u64) -> bool {
+        self.values.has_table(id)
+    }
+
+    fn drop_table(&mut self, arena: &mut Arena, id: u64, by: DroppedBy) {
+        let DroppedBy { sequence, created } = by;
+        if let Some(pending) = self.tables.get(&id).filter(|_| self.values.has_table(id)) {
+            for entry in pending.range(arena, Bound::Unbounded, Bound::Unbounded) {
+                self.values.push_dropped(id, created, sequence, entry.key());
+            }
+        }
+        let (by, before) = self.dropped.entry(id).or_default();
         *by = sequence.max(*by);
+        before.push(created);
         if let Some(pending) = self.tables.get_mut(&id) {
             pending.remove_through(arena, &[], None, sequence);
         }
@@ -94,12 +110,13 @@ impl Recovered {
                         self.name_bytes -= before.len();
                     }
                     if operation.effect == Effect::Remove {
-                        self.drop_table(arena, id, sequence);
+                        let created = Sequence(u64_at(operation.value, 8).unwrap_or(0));
+                        self.drop_table(arena, id, DroppedBy { sequence, created });
                     }
                 }
                 continue;
             }
-            if self.dropped.get(&operation.table).is_some_and(|by| sequence < *by) {
+            if self.dropped(operation.table).is_some_and(|by| sequence < by) {
                 continue;
             }
             let (key, effect, value) = (operation.key, operation.effect, operation.value);
@@ -107,12 +124,22 @@ impl Recovered {
                 let found = value.len();
                 return Err(Damage::new("value of an operation", found, INLINE_VALUE_BYTES_MAX));
             }
+            if effect == Effect::Separate {
+                let named = NamedValue { batch: batch.sequence, sequence, table: operation.table };
+                self.values.note(named, key);
+            }
             let pending = self.tables.entry(operation.table).or_default();
             let entered = pending.insert(arena, Change { key, effect, sequence, value });
             entered.expect("an arena without a cap");
         }
         Ok(())
     }
+}
+
+/// The change that dropped a table, and what the table's first record said.
+struct DroppedBy {
+    sequence: Sequence,
+    created: Sequence,
 }
 
 /// Reads the journal.
@@ -126,28 +153,17 @@ pub(crate) fn recover(
     if may_write && is_scattered(&store.store().journal_state(options.lane)?) {
         gather(store, &mut session, options.lane, now)?;
     }
-    let mut recovered = Recovered::default();
-    // Writers wait long before it is full: it need not have a cap of its own.
-    let mut arena = Arena::new(u64::MAX);
-    let (mut last, mut damage): (u64, Option<Error>) = (0, None);
-    let mut last_record = None;
-    store.store().replay_journal(options.lane, &mut |record| {
-        if damage.is_some() {
-            return;
-        }
-        match Batch::parse(record.bytes)
-            .and_then(|batch| recovered.add(&mut arena, &batch).map(|()| batch))
-        {
-            Ok(batch) => {
-                last = last.max(batch.sequence.0 + u64::from(batch.count) - 1);
-                last = last.max(batch.low.0.saturating_sub(1));
-                last_record = Some(record.sequence);
-            }
-            Err(found) => damage = Some(corrupt(&found, NAMES)),
-        }
-    })?;
-    if let Some(damage) = damage {
-        return Err(damage);
+    let place = Place { store, options, now };
+    let mut values = FoundValues::read(&mut session, &place)?;
+    let Replayed { mut recovered, arena, last, last_record } = loop {
+        let replayed = replay(&place, values)?;
+        let lost = replayed.recovered.values.first_lost(&mut session, &place, &replayed)?;
+        let Some(lost) = lost else { break replayed };
+        // What came after that batch may name what it wrote: all of it never was.
+        values = replayed.recovered.values.cut(lost, Sequence(replayed.last));
+    };
+    if may_write {
+        recovered.values.write_cuts(&mut session, &place)?;
     }
     let key = closed_key();
     let mut closed = None;
@@ -162,6 +178,55 @@ pub(crate) fn recover(
     let mut journal = Journal::after(Sequence(last.max(closed.unwrap_or(0))));
     journal.take_over(last_record);
     Ok((recovered, journal, arena))
+}
+
+/// What a replay of the journal found.
+pub(crate) struct Replayed {
+    pub recovered: Recovered,
+    pub arena: Arena,
+    /// The last change.
+    pub last: u64,
+    last_record: Option<JournalSequence>,
+}
+
+impl Journaled for Replayed {
+    fn whole(&self, table: u64, key: &[u8]) -> Option<Change<'_>> {
+        let mut changes = self.recovered.tables.get(&table)?.get(&self.arena, key);
+        changes.find(|change| change.effect != Effect::Part)
+    }
+
+    fn dropped(&self, table: u64) -> Option<Sequence> {
+        self.recovered.dropped(table)
+    }
+}
+
+/// Replays the journal, without the changes that `values` says never were.
+fn replay(place: &Place<'_>, values: FoundValues) -> Result<Replayed> {
+    let mut recovered = Recovered { values, ..Recovered::default() };
+    // Writers wait long before it is full: it need not have a cap of its own.
+    let mut arena = Arena::new(u64::MAX);
+    let (mut last, mut damage): (u64, Option<Error>) = (0, None);
+    let mut last_record = None;
+    place.store.store().replay_journal(place.options.lane, &mut |record| {
+        if damage.is_some() {
+            return;
+        }
+        let batch = Batch::parse(record.bytes).and_then(|batch| {
+            if !recovered.values.is_cut(batch.sequence) {
+                recovered.add(&mut arena, &batch)?;
+            }
+            Ok(batch)
+        });
+        match batch {
+            Ok(batch) => {
+                last = last.max(batch.sequence.0 + u64::from(batch.count) - 1);
+                last = last.max(batch.low.0.saturating_sub(1));
+                last_record = Some(record.sequence);
+            }
+            Err(found) => damage = Some(corrupt(&found, NAMES)),
+        }
+    })?;
+    damage.map_or(Ok(Replayed { recovered, arena, last, last_record }), Err)
 }
 
 /// Whether the journal's records should move together: each opening begins a segment, and a few

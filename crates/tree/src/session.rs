@@ -10,37 +10,40 @@
 mod approach;
 mod conditional;
 mod dropping;
+mod gathering;
 mod lookup;
+mod owned;
+mod placing;
 mod scan;
+mod values;
+mod writing;
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use entresol_flash::{Durability, Error, ErrorKind, JournalSequence, Operation};
 use entresol_flash::{Result, Timestamp};
-use entresol_planted::planted;
 use entresol_tier::SessionOptions;
 
-use crate::format::{BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
-use crate::journal::{Journal, journaled};
-use crate::memory::check_waiting;
-use crate::merge::Change;
-use crate::recovery::NAMES;
+use crate::format::{Effect, ROW_KEY_BYTES_MAX};
+use crate::journal::journaled;
 use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Missing, Table};
+use approach::PageKey;
 use conditional::Conditional;
 use lookup::Lookup;
+use placing::{Discarding, Putting};
 use scan::Scanning;
+use values::{Confirming, ValueRead};
+use writing::Named;
+
+pub(crate) use values::value_of;
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
 pub use scan::{Order, RowRange};
-
-/// Bytes of a batch before its operations, and of an operation before its key.
-const BATCH_BYTES: usize = 24;
-const OPERATION_BYTES: usize = 14;
 
 /// How an operation ended. Slices are valid during the visit only.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +149,10 @@ pub struct Session {
     unused: Vec<u32>,
     in_flight: usize,
     finished: Vec<Finished>,
+    /// Batches that are durable in the journal, while values of earlier ones may not be.
+    confirming: Vec<Confirming>,
+    /// Scans that go on to read values.
+    filling: Vec<u32>,
 }
 
 impl std::fmt::Debug for Session {
@@ -159,7 +166,15 @@ enum Pending {
     Get(Box<Lookup>),
     Scan(Box<Scanning>),
     Conditional(Box<Conditional>),
-    Write { token: u64, first: Sequence, last: Sequence },
+    Write {
+        token: u64,
+        first: Sequence,
+        last: Sequence,
+    },
+    /// The value of a row of a scan.
+    Value(Box<ValueRead>),
+    /// The removal of a value that no batch names.
+    Discard(Box<Discarding>),
 }
 
 /// What the store answered to an operation, and what is to be done outside of its locks.
@@ -168,6 +183,22 @@ enum Finished {
     Next { slot: u32, next: Next },
     /// A batch stands in the journal.
     Placed { first: Sequence, record: JournalSequence },
+    /// A batch is durable there.
+    Written { slot: u32 },
+    /// A value is removed, or its removal failed.
+    Discarded { slot: u32 },
+}
+
+/// What an operation asks the store for.
+enum Ask {
+    /// A page.
+    Page(PageKey),
+    /// The value of a row, by the key of its record.
+    Value(Vec<u8>),
+    /// The values of the rows of a scan.
+    Values,
+    /// To put the value of a write.
+    Put(Putting),
 }
 
 /// What an operation does next.
@@ -185,6 +216,8 @@ enum Next {
     Learn { high: Vec<u8>, right: u32 },
     /// It has the delta page and wants the leaf.
     ReadLeaf,
+    /// It knows where the values of its rows are.
+    ReadValue,
     /// It fails.
     Fail(Error),
 }
@@ -200,6 +233,8 @@ impl Session {
             unused: Vec::new(),
             in_flight: 0,
             finished: Vec::new(),
+            confirming: Vec::new(),
+            filling: Vec::new(),
         })
     }
 
@@ -249,13 +284,17 @@ impl Session {
     /// room: call `Tree::maintain` and try again.
     pub fn write(&mut self, token: u64, now: Timestamp, batch: WriteBatch<'_>, visit: Visit<'_>) {
         self.in_flight += 1;
-        if let Err(error) = self.check(batch.writes) {
+        if batch.writes.iter().any(|write| self.is_separate(write)) {
+            self.in_flight -= 1;
+            return self.write_if(token, now, ConditionalBatch { conditions: &[], batch }, visit);
+        }
+        if let Err(error) = self.check(batch.writes, &[]) {
             return self.finish(token, Err(error), visit);
         }
         let shared = Arc::clone(&self.shared);
         let slot = self.take(waiting(token));
         let mut journal = shared.journal.lock();
-        let appended = self.append(slot, now, batch, &mut journal);
+        let appended = self.append(slot, now, Named { batch, values: &[] }, &mut journal);
         drop(journal);
         self.appended(token, appended, visit);
     }
@@ -267,76 +306,6 @@ impl Session {
             Ok(None) => {}
             Err(error) => self.finish(token, Err(error), visit),
         }
-    }
-
-    fn check(&self, writes: &[Write<'_>]) -> Result<()> {
-        let arena_bytes = {
-            let arena = self.shared.arena.read();
-            check_waiting(&arena, &self.shared.options)?;
-            arena.bytes_taken()
-        };
-        self.shared.memory.tell(&self.shared.store, arena_bytes);
-        if writes.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidInput, "a batch without a change"));
-        }
-        let mut bytes = BATCH_BYTES;
-        for write in writes {
-            check_key(write.key)?;
-            let value = write.action.value().len();
-            if value > INLINE_VALUE_BYTES_MAX {
-                let detail = format!(
-                    "a row's value has {value} bytes; expected at most {INLINE_VALUE_BYTES_MAX}"
-                );
-                return Err(Error::new(ErrorKind::InvalidInput, detail));
-            }
-            let name = OPERATION_BYTES + write.table.name().len() + 8;
-            bytes += OPERATION_BYTES + write.key.len() + value + name;
-        }
-        let most = self.shared.store.store().journal_record_bytes_max();
-        if bytes > most {
-            let detail = format!("a batch of {bytes} bytes; expected at most {most}");
-            return Err(Error::new(ErrorKind::InvalidInput, detail));
-        }
-        Ok(())
-    }
-
-    /// Appends the batch of `slot` to the journal and enters its changes. The last sequence, if it
-    /// is durable as asked for at once; then the slot is given back, as it is after an error.
-    fn append(
-        &mut self,
-        slot: u32,
-        now: Timestamp,
-        batch: WriteBatch<'_>,
-        journal: &mut Journal,
-    ) -> Result<Option<Sequence>> {
-        let WriteBatch { writes, durability } = batch;
-        let count = writes.len() as u32;
-        let shared = Arc::clone(&self.shared);
-        let names = fill(&mut journal.builder, writes);
-        let bytes = journal.built().len();
-        let answer = self.append_built(slot, now, durability, journal)?;
-        let first = journal.take(count + names);
-        let last = Sequence(first.0 + u64::from(count + names) - 1);
-        for (place, write) in writes.iter().enumerate() {
-            let sequence = Sequence(first.0 + place as u64);
-            let (effect, value) = (write.action.effect(), write.action.value());
-            let change = Change { key: write.key, effect, sequence, value };
-            let mut state = write.table.lock();
-            let entered = state.pending.insert(&mut shared.arena.write(), change);
-            // What is in the journal must be in memory; a batch may pass the cap a little.
-            entered.expect("an arena without a cap");
-            state.was_changed = true;
-            if effect != Effect::Remove && !planted!("end-not-moved-by-a-put") {
-                state.ends.mark(write.key);
-            }
-            state.watches.mark(write.key, sequence);
-        }
-        let counters = &shared.counters;
-        Counters::add(&counters.journal_bytes, bytes);
-        Counters::add(&counters.changes, writes.len());
-        let put: usize = writes.iter().map(|w| w.key.len() + w.action.value().len()).sum();
-        Counters::add(&counters.change_bytes, put);
-        Ok(self.settle_slot(slot, first..=last, answer, journal))
     }
 
     /// Waits until at least `wait_for` operations (0: none) have finished; visits all finished.
@@ -352,8 +321,14 @@ impl Session {
                     Finished::Placed { first, record } => {
                         self.shared.journal.lock().place(first, record);
                     }
+                    Finished::Written { slot } => self.begin_confirming(slot),
+                    Finished::Discarded { slot } => self.end_discard(slot),
                 }
             }
+            for slot in std::mem::take(&mut self.filling) {
+                self.fill(slot, now, visit);
+            }
+            self.confirm(wait_for.saturating_sub(before - self.in_flight) > 0, visit)?;
             if before - self.in_flight >= wait_for {
                 return Ok(());
             }
@@ -372,6 +347,10 @@ impl Session {
                         finished.push(Finished::Placed { first, record });
                         Outcome::Done(*last)
                     });
+                    if answer.is_ok() && shared.values.are_unconfirmed() {
+                        finished.push(Finished::Written { slot });
+                        return;
+                    }
                     (*token, answer)
                 }
                 Pending::Get(lookup) => {
@@ -382,6 +361,15 @@ impl Session {
                 Pending::Conditional(conditional) => {
                     let next = conditional.take(shared, outcome);
                     finished.push(Finished::Next { slot, next });
+                    return;
+                }
+                Pending::Value(value) => {
+                    let next = value.take(shared, outcome);
+                    finished.push(Finished::Next { slot, next });
+                    return;
+                }
+                Pending::Discard(_) => {
+                    finished.push(Finished::Discarded { slot });
                     return;
                 }
                 Pending::Scan(scan) => {
@@ -418,24 +406,35 @@ impl Session {
         loop {
             let shared = Arc::clone(&self.shared);
             let pending = self.operations[slot as usize].as_mut().expect("an operation");
-            let key = match pending {
+            let ask = match pending {
+                Pending::Scan(scan) if matches!(next, Next::ReadValue) => {
+                    scan.gathered().complete();
+                    return self.fill(slot, now, visit);
+                }
+                Pending::Value(value) => value.prepare(&shared, &self.store, next),
                 Pending::Get(lookup) => lookup.prepare(&shared, &self.store, next, visit),
                 Pending::Scan(scan) => scan.prepare(&shared, &self.store, next, visit),
                 Pending::Conditional(conditional) => {
-                    let key = conditional.prepare(&shared, &self.store, next);
-                    if let Ok(None) = key {
+                    let ask = conditional.prepare(&shared, &self.store, next);
+                    if let Ok(None) = ask {
                         match self.conclude(slot, now, visit) {
                             Some(after) => next = after,
                             None => return,
                         }
                         continue;
                     }
-                    key
+                    ask
                 }
-                Pending::Write { .. } => unreachable!("a write only waits"),
+                Pending::Write { .. } | Pending::Discard(_) => unreachable!("it only waits"),
             };
-            let key = match key {
-                Ok(Some(key)) => key,
+            if let Pending::Value(value) = pending
+                && !matches!(ask, Ok(Some(_)))
+            {
+                let ended = value.ended(ask.err());
+                return self.end_value(slot, ended);
+            }
+            let ask = match ask {
+                Ok(Some(ask)) => ask,
                 Ok(None) => {
                     self.give_back(slot);
                     self.in_flight -= 1;
@@ -443,27 +442,50 @@ impl Session {
                 }
                 Err(error) => {
                     let token = self.token_of(slot);
+                    self.abandon(slot, now);
                     self.give_back(slot);
                     return self.finish(token, Err(error), visit);
                 }
             };
-            Counters::add(&shared.counters.get_reads, 1);
-            let get = Operation::Get { key: shared.key(&key) };
-            let Session { store, operations, .. } = self;
-            let mut answer = None;
-            store.submit(slot.into(), now, get, &mut |_, outcome| {
-                answer = Some(match operations[slot as usize].as_mut() {
-                    Some(Pending::Get(lookup)) => lookup.take(&shared, outcome, visit),
-                    Some(Pending::Scan(scan)) => scan.take(&shared, outcome, visit),
-                    Some(Pending::Conditional(conditional)) => conditional.take(&shared, outcome),
-                    _ => unreachable!("a read of a lookup or a scan"),
-                });
-            });
-            match answer {
+            if let Ask::Values = ask {
+                next = Next::ReadValue;
+                continue;
+            }
+            match self.ask(slot, now, ask, visit) {
                 Some(after) => next = after,
                 None => return,
             }
         }
+    }
+
+    /// Asks the store for something. What the operation does next, if the answer is at hand.
+    fn ask(&mut self, slot: u32, now: Timestamp, ask: Ask, visit: Visit<'_>) -> Option<Next> {
+        let Session { shared, store, operations, .. } = self;
+        let operation = match &ask {
+            Ask::Page(key) => Operation::Get { key: shared.key(key) },
+            Ask::Value(key) => Operation::Get { key: shared.key(key) },
+            Ask::Put(putting) => putting.operation(shared),
+            Ask::Values => unreachable!("each value has a read of its own"),
+        };
+        if !matches!(ask, Ask::Put(_)) {
+            Counters::add(&shared.counters.get_reads, 1);
+        }
+        let mut answer = None;
+        store.submit(slot.into(), now, operation, &mut |_, outcome| {
+            answer = Some(match operations[slot as usize].as_mut() {
+                Some(Pending::Get(lookup)) => lookup.take(shared, outcome, visit),
+                Some(Pending::Scan(scan)) => scan.take(shared, outcome, visit),
+                Some(Pending::Conditional(conditional)) => conditional.take(shared, outcome),
+                Some(Pending::Value(value)) => value.take(shared, outcome),
+                _ => unreachable!("an operation that asks"),
+            });
+        });
+        if let (Ask::Put(putting), Some(Pending::Conditional(conditional))) =
+            (ask, operations[slot as usize].as_mut())
+        {
+            conditional.take_back(putting);
+        }
+        answer
     }
 
     fn token_of(&self, slot: u32) -> u64 {
@@ -472,6 +494,7 @@ impl Session {
             Pending::Scan(scan) => scan.token(),
             Pending::Conditional(conditional) => conditional.token(),
             Pending::Write { token, .. } => *token,
+            Pending::Value(_) | Pending::Discard(_) => unreachable!("nobody gave it a token"),
         }
     }
 
@@ -498,27 +521,6 @@ impl Session {
 /// A batch before it has a place in the journal.
 fn waiting(token: u64) -> Pending {
     Pending::Write { token, first: Sequence(0), last: Sequence(0) }
-}
-
-/// Puts `writes` in `builder`, then the names of tables that have no page. How many names those
-/// are.
-fn fill(builder: &mut crate::format::BatchBuilder, writes: &[Write<'_>]) -> u32 {
-    builder.clear();
-    for Write { table, key, action } in writes {
-        let (effect, value) = (action.effect(), action.value());
-        builder.push(BatchOperation { table: table.id(), key, effect, value });
-    }
-    let mut names = 0;
-    for (place, Write { table, .. }) in writes.iter().enumerate() {
-        let is_named = writes[..place].iter().any(|before| before.table.id() == table.id());
-        if !table.is_durable() && !is_named {
-            let id = table.id().to_le_bytes();
-            let (key, effect) = (table.name(), Effect::Put);
-            builder.push(BatchOperation { table: NAMES, key, effect, value: &id });
-            names += 1;
-        }
-    }
-    names
 }
 
 fn check_key(key: &[u8]) -> Result<()> {

@@ -22,15 +22,18 @@ use crate::recovery::Recovered;
 use crate::sequence::Sequence;
 use crate::statistics::Counters;
 use crate::table::{Directory, ROOT_PAGE, Table};
+use crate::values::{Values, marker_key};
 
 /// A merge function that threads share.
 pub type SharedMerge = Arc<dyn MergeFunction + Send + Sync>;
 
 /// A table that was dropped, and whose pages are still there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// The change that dropped it last.
     pub sequence: Sequence,
+    /// What *created* of its first record was each time.
+    pub created: Vec<Sequence>,
 }
 
 /// The tables in memory.
@@ -56,11 +59,15 @@ pub(crate) struct Shared {
     /// Tables that were dropped, by their numbers. It is locked after a table and after the list of
     /// them, and nothing after it.
     pub dropped: Mutex<BTreeMap<u64, Dropped>>,
+    /// Those of them whose values are removed, and by which drop. It is locked last.
+    pub emptied: Mutex<BTreeMap<u64, Sequence>>,
     pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
     pub memory: Memory,
     /// Tables some of whose pages are to join, by their numbers. Nothing is locked after it.
     pub joining: Mutex<BTreeSet<u64>>,
     pub counters: Counters,
+    /// Values that are records of their own.
+    pub values: Arc<Values>,
     /// Why the last sweep let a leaf keep its changes.
     pub held_back: Mutex<Option<String>>,
 }
@@ -142,6 +149,9 @@ impl Shared {
             let Some(table) = read.table(name, &recovered)? else { return Ok(None) };
             if !is_named(table.name()) {
                 return Ok(None);
+            }
+            if recovered.has_values(id) || session.may_hold(self.key(&marker_key(id))) {
+                table.set_has_values();
             }
             let mut state = table.lock();
             if let Some(pending) = recovered.take(id) {

@@ -20,6 +20,8 @@ pub(crate) struct Counters {
     pub nodes_departed: AtomicU64,
     pub leaves_absorbed: AtomicU64,
     pub nodes_absorbed: AtomicU64,
+    pub values_put: AtomicU64,
+    pub values_removed: AtomicU64,
 }
 
 impl Counters {
@@ -55,6 +57,10 @@ pub struct TreeStatistics {
     pub change_bytes: u64,
     /// Pages of dropped tables that were removed.
     pub pages_cleared: u64,
+    /// Values that were written as records of their own.
+    pub values_put: u64,
+    /// Such values that were removed since another one, or none, took their place.
+    pub values_removed: u64,
     /// Leaves that a neighbour absorbed.
     pub leaves_absorbed: u64,
     /// Inner nodes that a neighbour or the root absorbed.
@@ -97,6 +103,8 @@ impl TreeStatistics {
             nodes_absorbed,
             tables_departed,
             nodes_departed,
+            values_put,
+            values_removed,
         } = *self;
         vec![
             ("tables_waiting_bytes", waiting_bytes),
@@ -111,6 +119,8 @@ impl TreeStatistics {
             ("tables_changes", changes),
             ("tables_change_bytes", change_bytes),
             ("tables_pages_cleared", pages_cleared),
+            ("tables_values_put", values_put),
+            ("tables_values_removed", values_removed),
             ("tables_arena_bytes", arena_bytes),
             ("tables_directory_bytes", directory_bytes),
             ("tables_recovered_bytes", recovered_bytes),

@@ -9,6 +9,7 @@ mod ends;
 mod joins;
 mod nodes;
 mod place;
+mod sides;
 mod watches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +23,7 @@ pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
 pub(crate) use place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
+pub(crate) use sides::Sides;
 pub(crate) use watches::{Watch, Watches};
 
 use crate::pending::Pending;
@@ -37,6 +39,8 @@ pub struct Table {
     used_at: AtomicU64,
     /// Bytes of memory that were counted of it last.
     pub(crate) counted: AtomicU64,
+    /// Whether values of its rows may be records of their own.
+    has_values: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -52,6 +56,8 @@ pub(crate) struct State {
     pub watches: Watches,
     /// Where rows begin and end.
     pub ends: Ends,
+    /// Values of rows that are being written or removed.
+    pub sides: Sides,
 }
 
 impl std::fmt::Debug for State {
@@ -67,6 +73,7 @@ impl Table {
             id,
             name: Box::from(name),
             is_durable: AtomicBool::new(false),
+            has_values: AtomicBool::new(false),
             used_at: AtomicU64::new(0),
             counted: AtomicU64::new(0),
             state: Mutex::new(state),
@@ -103,6 +110,14 @@ impl Table {
     /// When somebody asked for it last.
     pub(crate) fn used_at(&self) -> Timestamp {
         Timestamp(self.used_at.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn has_values(&self) -> bool {
+        self.has_values.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_has_values(&self) {
+        self.has_values.store(true, Ordering::Release);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,10 +10,12 @@ use parking_lot::{Mutex, RwLock};
 use crate::maintain::{Maintainer, Progress};
 use crate::memory::{Memory, check_reservable};
 use crate::options::TreeOptions;
+use crate::orphans::remove_orphans;
 use crate::recovery::recover;
 use crate::session::Session;
 use crate::shared::{Dropped, Shared, SharedMerge};
 use crate::statistics::{Counters, TreeStatistics};
+use crate::values::Values;
 
 /// The ordered tables of a store.
 pub struct Tree {
@@ -45,14 +47,18 @@ impl Tree {
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
         check_reservable(&store, &options)?;
-        let (recovered, journal, arena) = recover(&store, &options, now)?;
+        let (mut recovered, journal, arena) = recover(&store, &options, now)?;
         let maintainer = Maintainer::new(&store, recovered.is_exact)?;
         let counters = Counters::default();
         let memory = Memory::default();
         memory.set_recovered(recovered.memory_bytes());
         memory.tell(&store, arena.bytes_taken());
+        let position = recovered.values.position.clone();
+        let values = Values::found(recovered.values.confirmed, position.clone());
+        recovered.values.take_dropped().into_iter().for_each(|row| values.push_replaced(row));
         let dropped = recovered.all_dropped().into_iter();
-        let dropped = dropped.map(|(id, sequence)| (id, Dropped { sequence })).collect();
+        let dropped = dropped.map(|(id, (sequence, created))| (id, Dropped { sequence, created }));
+        let dropped = dropped.collect();
         let shared = Shared {
             store,
             options,
@@ -61,13 +67,20 @@ impl Tree {
             tables: Mutex::default(),
             recovered: Mutex::new(recovered),
             dropped: Mutex::new(dropped),
+            emptied: Mutex::default(),
             merges: Mutex::default(),
             memory,
             joining: Mutex::default(),
             counters,
+            values: Arc::new(values),
             held_back: Mutex::default(),
         };
-        Ok(Tree { shared: Arc::new(shared), maintainer: Mutex::new(maintainer) })
+        let shared = Arc::new(shared);
+        if let Some(position) = position.filter(|_| !is_read_only(&shared.store)) {
+            let mut session = shared.store.session(SessionOptions::default())?;
+            remove_orphans(&shared, &mut session, &position, now)?;
+        }
+        Ok(Tree { shared, maintainer: Mutex::new(maintainer) })
     }
 
     /// A session for the calling thread.
@@ -139,6 +152,8 @@ impl Tree {
             pages_cleared: read(&counters.pages_cleared),
             tables_departed: read(&counters.tables_departed),
             nodes_departed: read(&counters.nodes_departed),
+            values_put: read(&counters.values_put),
+            values_removed: read(&counters.values_removed),
             directory_bytes: memory.directory_bytes(),
             recovered_bytes: memory.recovered_bytes(),
             open_tables: memory.tables(),

@@ -100,6 +100,31 @@ const BUGS: &[Bug] = &[
         test: "joining::a_table_whose_leaves_join_holds_what_a_map_holds",
     },
     Bug {
+        name: "value-over-the-old-one",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
+        name: "old-value-removed-before-its-batch-is-durable",
+        caught_by: TABLES,
+        test: "values::no_value_outlives_its_row_over_crashes",
+    },
+    Bug {
+        name: "batch-without-its-value-is-kept",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
+        name: "orphans-kept",
+        caught_by: TABLES,
+        test: "values::no_value_outlives_its_row_over_crashes",
+    },
+    Bug {
+        name: "old-values-forgotten-by-merges",
+        caught_by: TABLES,
+        test: "values::no_value_outlives_its_row_over_crashes",
+    },
+    Bug {
         name: "parent-trusted",
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",

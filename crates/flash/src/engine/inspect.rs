@@ -178,7 +178,8 @@ impl Engine {
         all
     }
 
-    /// Calls `visit` for each record that verifies of the segments from the sequence `first` on, with its hash and whether it is live; says of
+    /// Calls `visit` for each record that verifies of the segments from sequence `first` on, with
+    /// its hash and whether it is live; says of
     /// live ones that do not verify where they are.
     fn each_record(&self, first: u64, visit: VisitRecord<'_>) -> Result<Verification> {
         let mut found = Verification::default();

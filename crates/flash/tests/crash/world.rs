@@ -333,7 +333,8 @@ impl World {
         let is_right = removed == present || (evicts && !removed) || is_blind;
         assert!(is_right, "remove of {name:?}: {removed}");
         // Whether there was one or not: nothing of the key may come back.
-        self.acknowledge(name, self.setup.durability);
+        let durability = if is_blind { Durability::Memory } else { self.setup.durability };
+        self.acknowledge(name, durability);
         Ok(())
     }
 

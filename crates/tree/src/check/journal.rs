@@ -7,9 +7,9 @@ use entresol_flash::{ErrorKind, Result};
 use entresol_tier::Tiered;
 
 use super::{TableDamage, Tell, Told};
+use crate::format::NAMES;
 use crate::format::{Batch, Damage, Effect, u64_at};
 use crate::options::TreeOptions;
-use crate::recovery::NAMES;
 use crate::sequence::Sequence;
 
 /// The owner of batches in the journal.

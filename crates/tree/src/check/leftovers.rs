@@ -7,9 +7,8 @@ use entresol_tier::Tiered;
 
 use super::reader::Reader;
 use super::{TOGETHER, TableDamage, Tell, Told, key_parts};
-use crate::format::{Header, PageKind};
+use crate::format::{Header, NAMES, PageKind, VALUES};
 use crate::options::TreeOptions;
-use crate::recovery::NAMES;
 use crate::table::ROOT_PAGE;
 
 /// Tables that were looked at.
@@ -58,7 +57,9 @@ impl Leftovers {
         reader: &mut Reader,
         tell: Tell<'_>,
     ) -> Result<u64> {
-        if store.count(options.space) <= self.held {
+        // Which rows values are of is not looked at.
+        let values = store.store().count_partition(options.space, VALUES);
+        if store.count(options.space) <= self.held + values {
             return Ok(0);
         }
         let (mut strays, mut left, mut failed) = (BTreeMap::new(), 0, Ok(()));
@@ -72,6 +73,7 @@ impl Leftovers {
         store.store().list(options.space, &mut |listing| {
             if let Listing::Entry(entry) = listing
                 && failed.is_ok()
+                && entry.partition != VALUES
             {
                 names.push(entry.name);
                 if names.len() == TOGETHER {
@@ -101,11 +103,12 @@ impl Leftovers {
     fn judge(&self, key: &[u8], value: &[u8], strays: &mut BTreeMap<u64, Stray>) -> u64 {
         // A key of another form is of no table.
         let (id, number) = key_parts(key).unwrap_or_default();
+        // What is said of all tables, and of values.
+        if id == NAMES && !key.is_empty() || number == u32::MAX {
+            return 0;
+        }
         if let Some(numbers) = self.tables.get(&id) {
             return u64::from(number >= *numbers);
-        }
-        if id == NAMES && number == 0 && !key.is_empty() {
-            return 0;
         }
         let kind = Header::decode(value).map(|header| header.kind);
         let stray = strays.entry(id).or_default();

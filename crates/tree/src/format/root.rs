@@ -6,6 +6,9 @@ use entresol_flash::{Key, SpaceId};
 
 use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, short, u16_at, u32_at, u64_at};
 
+/// The table of all tables' names: a change of it says which number a name has.
+pub(crate) const NAMES: u64 = 0;
+
 /// Bytes before the fields that may be absent.
 const FIXED_BYTES: usize = 4;
 
@@ -99,7 +102,7 @@ pub const PAGE_KEY_BYTES: usize = 13;
 
 /// Whether a record of this key holds a delta page.
 pub(crate) fn is_delta(key: &[u8]) -> bool {
-    key.get(12) == Some(&1)
+    key.len() == PAGE_KEY_BYTES && key.get(12) == Some(&1)
 }
 
 /// Partitions of the space: what the key's record holds. So the store counts each kind by itself,
@@ -111,10 +114,18 @@ pub const DELTA_PAGES: u16 = 1;
 pub const FIRST_RECORDS: u16 = 2;
 /// What is said of a table's numbers, or of all tables.
 pub const NOTES: u16 = 3;
+/// Values of rows.
+pub const VALUES: u16 = 4;
 
 /// The partition of the record with the key `key`.
 pub fn partition_of(key: &[u8]) -> u16 {
+    // The last byte is the role, which no value has in common with a page.
+    if key.len() != PAGE_KEY_BYTES || key[12] > 1 {
+        return VALUES;
+    }
     match (is_delta(key), u32_at(key, 8)) {
+        _ if u64_at(key, 0) == Some(NAMES) => NOTES,
+        (false, Some(u32::MAX)) => NOTES,
         (true, _) => DELTA_PAGES,
         (false, Some(0)) => NOTES,
         (false, Some(1)) => FIRST_RECORDS,

@@ -1,10 +1,13 @@
 //! What becomes of the pages of a table that was dropped.
 //!
 //! The change that drops a table is in the journal, and the rows are gone from then on. Once it is
-//! durable an empty first record takes the place of the table's own, unless a new table of the name
-//! has written one. Then the old pages are removed, a few at a time. The journal keeps the change
-//! until all of that is durable: an opening that finds the change knows what is left to do.
+//! durable the values that its pages name are removed, if it has any. Then an empty first record
+//! takes the place of the table's own, unless a new table of the name has written one, which it
+//! does not while there are values. At last the old pages are removed. All goes a few at a time.
+//! The journal keeps the change until all of that is durable: an opening that finds the change
+//! knows what is left to do.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,7 +16,9 @@ use entresol_flash::{Result, SyncPoint, Timestamp};
 use super::merging::empty_leaf;
 use super::write_root;
 use crate::error::corrupt;
-use crate::format::{PageRole, Root, page_key};
+use crate::format::{
+    Damage, Effect, Header, PageKind, PageRole, Root, Rows, Side, ValueName, page_key,
+};
 use crate::sequence::Sequence;
 use crate::shared::{Dropped, Shared};
 use crate::statistics::Counters;
@@ -37,6 +42,10 @@ struct Progress {
 enum Stage {
     /// Until the drop is durable.
     Drop(SyncPoint),
+    /// Pages from this number on name values that are still there.
+    Values(u32),
+    /// Until the removal of the values is durable.
+    Emptied(SyncPoint),
     /// Pages from this number on are still there.
     Pages(u32),
     /// Until all that was done is durable.
@@ -54,7 +63,7 @@ impl Clearing {
     ) -> Result<bool> {
         let all: Vec<(u64, Dropped)> = {
             let dropped = shared.dropped.lock();
-            dropped.iter().take(STEP_TABLES).map(|(id, dropped)| (*id, *dropped)).collect()
+            dropped.iter().take(STEP_TABLES).map(|(id, dropped)| (*id, dropped.clone())).collect()
         };
         let mut did_work = false;
         for (id, dropped) in all {
@@ -65,7 +74,20 @@ impl Clearing {
             let next = match stage {
                 Stage::Drop(point) if session.reach(&point)? => {
                     did_work = true;
+                    match table.has_values() {
+                        true => Stage::Values(ROOT_PAGE),
+                        false => Stage::Emptied(SyncPoint::default()),
+                    }
+                }
+                Stage::Values(from) => {
+                    did_work = true;
+                    let pages = Pages { table: &table, from };
+                    remove_values(shared, session, now, pages, &dropped)?
+                }
+                Stage::Emptied(point) if session.reach(&point)? => {
+                    did_work = true;
                     write_empty(shared, session, now, &table)?;
+                    shared.emptied.lock().insert(id, dropped.sequence);
                     Stage::Pages(ROOT_PAGE + 1)
                 }
                 Stage::Pages(from) => {
@@ -74,7 +96,7 @@ impl Clearing {
                 }
                 Stage::End(point) if session.reach(&point)? => {
                     did_work = true;
-                    end(shared, &table, dropped);
+                    end(shared, &table, &dropped);
                     continue;
                 }
                 stage => stage,
@@ -113,6 +135,78 @@ fn write_empty(
     write_root(shared, session, now, table, &root)
 }
 
+/// Removes the values that pages of the table name.
+fn remove_values(
+    shared: &Shared,
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    pages: Pages<'_>,
+    dropped: &Dropped,
+) -> Result<Stage> {
+    let Pages { table, from } = pages;
+    let end = table.lock().directory.first().max(ROOT_PAGE + 1);
+    let until = end.min(from.saturating_add(STEP_PAGES));
+    for number in from..until {
+        for role in [PageRole::Page, PageRole::Delta] {
+            let Some(record) = shared.read(session, now, &page_key(table.id(), number, role))?
+            else {
+                continue;
+            };
+            let is_root = number == ROOT_PAGE && role == PageRole::Page;
+            let keys = keys_with_values(&record, is_root, dropped);
+            for key in keys.map_err(|damage| corrupt(&damage, table.id()))? {
+                for (&created, side) in dropped
+                    .created
+                    .iter()
+                    .flat_map(|created| Side::BOTH.map(|side| (created, side)))
+                {
+                    let name = ValueName { table: table.id(), created, key: &key, side };
+                    shared.discard(session, now, &name)?;
+                }
+            }
+        }
+    }
+    Ok(if until < end { Stage::Values(until) } else { Stage::Emptied(session.sync_point()) })
+}
+
+/// The rows of a page, if it has rows, whose values are records of their own.
+fn keys_with_values(
+    record: &[u8],
+    is_root: bool,
+    dropped: &Dropped,
+) -> std::result::Result<Vec<Vec<u8>>, Damage> {
+    let mut page = Cow::Borrowed(record);
+    if is_root {
+        let root = Root::decode(record)?;
+        if root.created >= dropped.sequence.0 {
+            return Ok(Vec::new());
+        }
+        page = root.page;
+    }
+    if Header::decode(&page)?.kind == PageKind::Inner {
+        return Ok(Vec::new());
+    }
+    let rows = Rows::parse(&page)?;
+    let mut keys = Vec::new();
+    for index in 0..rows.count() {
+        let row = rows.row(index)?;
+        if row.effect == Effect::Separate {
+            keys.push(row.key.to_vec());
+        }
+    }
+    Ok(keys)
+}
+
+/// Tables that were dropped, and whose values are still there: their new pages wait, since the
+/// first record of a small one would take the place of rows that name values.
+pub(super) fn keeps_values(shared: &Shared, table: &Table) -> bool {
+    if !table.has_values() {
+        return false;
+    }
+    let dropped = shared.dropped.lock().get(&table.id()).map(|dropped| dropped.sequence);
+    dropped.is_some_and(|by| shared.emptied.lock().get(&table.id()) != Some(&by))
+}
+
 fn remove_pages(
     shared: &Shared,
     session: &mut entresol_tier::Session,
@@ -135,10 +229,11 @@ fn remove_pages(
 }
 
 /// The journal may let go of the drop.
-fn end(shared: &Shared, table: &Arc<Table>, dropped: Dropped) {
+fn end(shared: &Shared, table: &Arc<Table>, dropped: &Dropped) {
     let mut all = shared.dropped.lock();
-    if all.get(&table.id()) == Some(&dropped) {
+    if all.get(&table.id()) == Some(dropped) {
         all.remove(&table.id());
+        shared.emptied.lock().remove(&table.id());
     }
     drop(all);
     let state = table.lock();

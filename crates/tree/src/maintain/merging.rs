@@ -10,7 +10,8 @@ use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::Filter;
 use crate::format::{
-    Child, Damage, Effect, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key,
+    Child, Damage, Effect, FORMAT_VERSION, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows,
+    page_key,
 };
 use crate::merge::{
     DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
@@ -22,6 +23,7 @@ use crate::statistics::Counters;
 use crate::table::{
     Copied, Group, Keys, LeafAt, Member, NewChild, Place, ROOT_PAGE, Replacement, Table, is_empty,
 };
+use crate::values::marker_key;
 
 /// A delta page is at most this share of its leaf: above it the leaf is written anew.
 const DELTA_SHARE: usize = 3;
@@ -142,6 +144,9 @@ impl Work {
         let is_single = group.members.len() == 1;
         if is_single && copied.is_empty() {
             return Ok(self.rest());
+        }
+        if self.table.has_values() {
+            write_marker(site, &self.table)?;
         }
         if is_single && let Some(delta) = self.merge_into_delta(site, &group.at, &copied)? {
             self.made = Made::Delta { at: group.at, delta };
@@ -402,6 +407,7 @@ impl Work {
                 write_root(site.shared, site.session, site.now, &self.table, &root)?;
             }
         }
+        self.remove_superseded(site)?;
         self.forget(site);
         Ok(())
     }
@@ -422,6 +428,32 @@ impl Work {
         true
     }
 
+    /// Removes values that the leaf's changes have replaced: once those have left memory nobody
+    /// knows of them. Those changes are durable, and so are the values that they name.
+    fn remove_superseded(&self, site: &mut Site<'_>) -> Result<()> {
+        if !self.table.has_values() || planted!("old-values-forgotten-by-merges") {
+            return Ok(());
+        }
+        let mut keys = Copied::default();
+        {
+            let state = self.table.lock();
+            keys.copy_range(&state.pending, &site.shared.arena.read(), self.keys(), usize::MAX);
+        }
+        let mut last: &[u8] = &[];
+        let changes = keys.changes();
+        for change in &changes {
+            if change.key == last {
+                continue;
+            }
+            last = change.key;
+            let taken = site.shared.take_superseded(&self.table, change.key, site.through);
+            if let Some(taken) = taken {
+                site.shared.discard_taken(site.session, site.now, &self.table, &taken)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lets the leaf's changes leave memory.
     fn forget(&self, site: &Site<'_>) {
         let mut state = self.table.lock();
@@ -439,6 +471,16 @@ fn removes(page: &[u8]) -> std::result::Result<usize, Damage> {
         removes += usize::from(rows.row(index)?.effect == Effect::Remove);
     }
     Ok(removes)
+}
+
+/// Says that rows of a table have values of their own, unless that is known. It is durable before
+/// the leaf that is written next.
+fn write_marker(site: &mut Site<'_>, table: &Table) -> Result<()> {
+    let key = marker_key(table.id());
+    if site.session.may_hold(site.shared.key(&key)) {
+        return Ok(());
+    }
+    site.write(&key, &[FORMAT_VERSION])
 }
 
 /// What the directory knows of a new leaf.

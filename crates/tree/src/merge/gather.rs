@@ -4,9 +4,15 @@ use entresol_planted::planted;
 
 use super::together::fold_one;
 use super::{Change, Folded, Leaf, MergeError, MergeFunction};
-use crate::format::{Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, Row, Rows};
+use crate::format::{
+    Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, Row, Rows, SEPARATE_VALUE_BYTES_MAX,
+};
 use crate::rows::{RowBuffer, RowParts};
 use crate::sequence::Sequence;
+
+/// Parts of a row whose value is a record of its own stand beside it in the leaf, up to so many
+/// bytes.
+const PART_BYTES_MAX: usize = 16 << 10;
 
 /// Walks a page from row to row.
 #[derive(Debug)]
@@ -118,6 +124,16 @@ impl<'a> Gathered<'a> {
         }
     }
 
+    /// Where the row's value is, if it is a record of its own.
+    pub(crate) fn separate(&self) -> Option<&'a [u8]> {
+        self.whole.filter(|whole| whole.effect == Effect::Separate).map(|whole| whole.value)
+    }
+
+    /// The parts, oldest first.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &'a [u8]> + '_ {
+        self.parts.iter().map(|part| part.value)
+    }
+
     /// Whether nothing that came before the things said counts any more.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole.is_some()
@@ -166,7 +182,7 @@ impl<'a> Gathered<'a> {
             Some(many) => fold_one(many, RowParts { key: &self.key, base, parts: &parts }, folded)?,
             None => merge.fold(&self.key, base, &parts, folded),
         };
-        if folded.len() > INLINE_VALUE_BYTES_MAX {
+        if folded.len() > SEPARATE_VALUE_BYTES_MAX {
             return Err(MergeError::LargeValue(folded.len()));
         }
         Ok(ended)
@@ -262,8 +278,17 @@ impl<'m> Target<'m> {
         let mut folded = std::mem::take(&mut self.folded);
         match gathered.resolve(self.merge, &mut folded)? {
             // The value is a record of its own, which is not at hand: parts stay beside it.
-            Resolved::Separate => gathered.push_changes(&mut self.builder),
+            Resolved::Separate => {
+                let bytes = gathered.parts().map(<[u8]>::len).sum();
+                if bytes > PART_BYTES_MAX {
+                    return Err(MergeError::ManyParts(bytes));
+                }
+                gathered.push_changes(&mut self.builder);
+            }
             Resolved::Gone => {}
+            Resolved::Row(value) if value.len() > INLINE_VALUE_BYTES_MAX => {
+                return Err(MergeError::LargeValue(value.len()));
+            }
             Resolved::Row(value) => {
                 self.builder.push(gathered.key(), Effect::Put, sequence, value);
             }

@@ -52,6 +52,8 @@ pub(super) enum Resumed {
     Locate,
     /// It reads this record.
     Read(PageKey),
+    /// It reads the value of its row.
+    Value,
 }
 
 /// What the store answered.
@@ -89,6 +91,7 @@ impl Approach {
                 self.stage = Stage::Leaf;
                 return Ok(Resumed::Read(self.leaf_key()));
             }
+            Next::ReadValue => return Ok(Resumed::Value),
             Next::Load(missing, bytes) => {
                 let is_exact = shared.recovered.lock().is_exact;
                 let mut state = self.table.lock();
@@ -196,14 +199,19 @@ impl Approach {
     }
 
     /// What is known of the leaf, now that it and its delta page were read. `None`: it was known.
-    pub(super) fn learnt(&self, leaf: &Leaf<'_>, base_bytes: usize) -> Result<Option<Child>> {
+    pub(super) fn learnt(
+        &self,
+        leaf: &Leaf<'_>,
+        delta: Option<&[u8]>,
+        base_bytes: usize,
+    ) -> Result<Option<Child>> {
         let at = self.located();
         let is_whole = leaf.base().high_key() == at.high.as_deref();
         if is_known(&at.child) || !is_whole || at.child.page == ROOT_PAGE {
             return Ok(None);
         }
         let (mut filter, mut delta_bytes) = (Filter::default(), 0);
-        if let (Some(rows), Some(page)) = (leaf.delta(), &self.delta) {
+        if let (Some(rows), Some(page)) = (leaf.delta(), delta) {
             delta_bytes = page.len();
             for index in 0..rows.count() {
                 let row = rows.row(index).map_err(|damage| damaged(&self.table, &damage))?;

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use entresol_flash::{Durability, Error, ErrorKind, Outcome as Stored, Result, Timestamp};
 
-use super::approach::PageKey;
 use super::lookup::Lookup;
-use super::{
-    Action, Next, Outcome, Pending, Session, Visit, Write, WriteBatch, check_key, waiting,
-};
+use super::owned::OwnedWrite;
+use super::placing::{Placement, Putting};
+use super::writing::Named;
+use super::{Ask, Next, Outcome, Pending, Session, Visit, Write, WriteBatch, check_key, waiting};
 use crate::error::refused;
 use crate::merge::{Gathered, Resolved};
 use crate::sequence::Sequence;
@@ -82,10 +82,21 @@ impl Session {
         self.in_flight += 1;
         let keys = conditional.conditions.iter().map(|condition| check_key(condition.key));
         let checked = keys.collect::<Result<()>>();
-        if let Err(error) = checked.and_then(|()| self.check(conditional.batch.writes)) {
+        if let Err(error) = checked.and_then(|()| self.check(conditional.batch.writes, &[])) {
             return self.finish(token, Err(error), visit);
         }
-        let conditional = Box::new(Conditional::new(token, conditional));
+        let mut conditional = Conditional::new(token, conditional, &self.shared);
+        if conditional.writes.iter().any(|write| self.is_separate(&write.borrow()))
+            && let Err(error) = self.shared.watch_values(now)
+        {
+            return self.finish(token, Err(error), visit);
+        }
+        for (index, write) in conditional.writes.iter().enumerate() {
+            if self.is_separate(&write.borrow()) {
+                conditional.placement.add(index, &write.table, &write.key);
+            }
+        }
+        let conditional = Box::new(conditional);
         let slot = self.take(Pending::Conditional(conditional));
         self.advance(slot, now, Next::Locate, visit);
     }
@@ -100,22 +111,39 @@ impl Session {
         let token = conditional.token();
         self.operations[slot as usize] = Some(waiting(token));
         let shared = Arc::clone(&self.shared);
-        let writes = conditional.writes();
-        let checked = self.check(&writes);
-        drop(writes);
+        let values = conditional.placement.named(conditional.writes.len());
+        let is_placed = conditional.placement.is_complete();
+        let checked = match is_placed {
+            true => self.check(&conditional.writes(), &values),
+            false => Ok(()),
+        };
         let mut journal = shared.journal.lock();
         let judged = checked.and_then(|()| conditional.judge(&shared));
-        if let Ok(Verdict::Holds) = judged {
+        if let Ok(Verdict::Holds) = judged
+            && is_placed
+            && conditional.placement.is_current()
+        {
             let (writes, durability) = (conditional.writes(), conditional.durability());
             let batch = WriteBatch { writes: &writes, durability };
-            let appended = self.append(slot, now, batch, &mut journal);
+            let appended = self.append(slot, now, Named { batch, values: &values }, &mut journal);
             drop(journal);
+            drop(writes);
+            match appended.is_ok() {
+                true => conditional.placement.commit(),
+                false => self.abandon_of(&mut conditional.placement, now),
+            }
             self.appended(token, appended, visit);
             return None;
         }
         drop(journal);
+        if let Ok(Verdict::Holds) = judged
+            && is_placed
+        {
+            // A table was dropped meanwhile, and has other values.
+            self.abandon_of(&mut conditional.placement, now);
+        }
         let ended = match judged {
-            Ok(Verdict::Fails(index)) => Ok(conditional.refusal(index)),
+            Ok(Verdict::Fails(index)) => Ok(index),
             Err(error) => Err(error),
             Ok(Verdict::Holds | Verdict::Again) => match conditional.count_round() {
                 Ok(()) => {
@@ -125,8 +153,9 @@ impl Session {
                 Err(error) => Err(error),
             },
         };
+        self.abandon_of(&mut conditional.placement, now);
         self.give_back(slot);
-        self.finish(token, ended, visit);
+        self.finish(token, ended.map(|index| conditional.refusal(index)), visit);
         None
     }
 }
@@ -140,6 +169,8 @@ pub(super) struct Conditional {
     /// The condition whose row is being read.
     reading: Option<(usize, Box<Lookup>)>,
     rounds: u32,
+    /// The values that are records of their own.
+    placement: Placement,
 }
 
 struct Condition {
@@ -157,13 +188,6 @@ enum Found {
     Row(Vec<u8>),
 }
 
-struct OwnedWrite {
-    table: Arc<Table>,
-    key: Vec<u8>,
-    action: Action<'static>,
-    value: Vec<u8>,
-}
-
 /// What becomes of a batch now.
 enum Verdict {
     /// All conditions hold.
@@ -176,7 +200,7 @@ enum Verdict {
 
 impl Conditional {
     /// Watches the rows from now on.
-    pub(super) fn new(token: u64, conditional: ConditionalBatch<'_>) -> Conditional {
+    fn new(token: u64, conditional: ConditionalBatch<'_>, shared: &Shared) -> Conditional {
         let ConditionalBatch { conditions, batch } = conditional;
         Conditional {
             token,
@@ -185,6 +209,7 @@ impl Conditional {
             durability: batch.durability,
             reading: None,
             rounds: 0,
+            placement: Placement::new(shared),
         }
     }
 
@@ -206,7 +231,7 @@ impl Conditional {
         shared: &Shared,
         store: &entresol_tier::Session,
         mut next: Next,
-    ) -> Result<Option<PageKey>> {
+    ) -> Result<Option<Ask>> {
         loop {
             if let Some((index, lookup)) = &mut self.reading {
                 let found = &mut self.conditions[*index].found;
@@ -224,7 +249,7 @@ impl Conditional {
             }
             let is_unknown = |condition: &Condition| matches!(condition.found, Found::Unknown);
             let Some(index) = self.conditions.iter().position(is_unknown) else {
-                return Ok(None);
+                return self.place(shared, store);
             };
             let watch = &mut self.conditions[index].watch;
             // Before the lookup looks anywhere: a change that it does not see leaves a mark.
@@ -235,8 +260,34 @@ impl Conditional {
         }
     }
 
+    /// Puts the next value, unless a condition fails as things stand.
+    fn place(&mut self, shared: &Shared, store: &entresol_tier::Session) -> Result<Option<Ask>> {
+        let holds = |condition: &Condition| {
+            let row = condition.found.row();
+            row.is_none_or(|row| condition.expected().is_met_by(row))
+        };
+        if !self.conditions.iter().all(holds) {
+            return Ok(None);
+        }
+        self.placement.next(shared, store, &mut self.writes)
+    }
+
+    pub(super) fn placement(&mut self) -> &mut Placement {
+        &mut self.placement
+    }
+
+    /// The value that was handed to the store.
+    pub(super) fn take_back(&mut self, putting: Putting) {
+        let (write, value) = putting.into_value();
+        self.writes[write].value = value;
+    }
+
     /// As of a lookup.
     pub(super) fn take(&mut self, shared: &Shared, outcome: Result<Stored<'_>>) -> Next {
+        if self.placement.is_putting() {
+            let taken = self.placement.take(shared, outcome);
+            return taken.map_or_else(Next::Fail, |()| Next::Locate);
+        }
         let (index, lookup) = self.reading.as_mut().expect("a row that is being read");
         let found = &mut self.conditions[*index].found;
         let mut failed = None;
@@ -251,13 +302,9 @@ impl Conditional {
         let mut verdict = Verdict::Holds;
         for (index, condition) in self.conditions.iter_mut().enumerate() {
             condition.look_again(shared)?;
-            let row = match &condition.found {
-                Found::Unknown => {
-                    verdict = Verdict::Again;
-                    continue;
-                }
-                Found::Missing => None,
-                Found::Row(value) => Some(&value[..]),
+            let Some(row) = condition.found.row() else {
+                verdict = Verdict::Again;
+                continue;
             };
             if !condition.expected().is_met_by(row) {
                 return Ok(Verdict::Fails(index));
@@ -327,7 +374,8 @@ impl Condition {
         gathered.start(key);
         gathered.apply_after(Sequence(0), &changes);
         self.found = Found::Unknown;
-        if gathered.is_whole() {
+        // A value that is a record of its own is not at hand: it is read again.
+        if gathered.is_whole() && gathered.separate().is_none() {
             let merge = shared.merge_of(table);
             let mut folded = Vec::new();
             let resolved = gathered.resolve(merge.as_ref().map(|merge| &**merge as _), &mut folded);
@@ -341,32 +389,20 @@ impl Condition {
 }
 
 impl Found {
+    /// The row, if it is known what it is.
+    fn row(&self) -> Option<Option<&[u8]>> {
+        match self {
+            Found::Unknown => None,
+            Found::Missing => Some(None),
+            Found::Row(value) => Some(Some(value)),
+        }
+    }
+
     fn take(&mut self, outcome: Result<Outcome<'_>>) -> Result<()> {
         *self = match outcome? {
             Outcome::Found(value) => Found::Row(value.to_vec()),
             _ => Found::Missing,
         };
         Ok(())
-    }
-}
-
-impl OwnedWrite {
-    fn new(write: &Write<'_>) -> OwnedWrite {
-        let (action, value) = match write.action {
-            Action::Put(value) => (Action::Put(&[]), value),
-            Action::Add(value) => (Action::Add(&[]), value),
-            Action::Remove => (Action::Remove, &[][..]),
-        };
-        let (table, key) = (Arc::clone(write.table), write.key.to_vec());
-        OwnedWrite { table, key, action, value: value.to_vec() }
-    }
-
-    fn borrow(&self) -> Write<'_> {
-        let action = match self.action {
-            Action::Put(_) => Action::Put(&self.value),
-            Action::Add(_) => Action::Add(&self.value),
-            Action::Remove => Action::Remove,
-        };
-        Write { table: &self.table, key: &self.key, action }
     }
 }

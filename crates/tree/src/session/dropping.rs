@@ -1,16 +1,17 @@
 //! A table is dropped by one change in the journal: all its rows are gone from then on.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use entresol_flash::{Durability, JournalAppend, JournalSequence, Result, Timestamp};
 
 use super::{Session, Visit, waiting};
-use crate::format::{BatchOperation, Effect};
+use crate::format::{BatchOperation, Effect, NAMES};
 use crate::journal::{Journal, journaled};
-use crate::recovery::NAMES;
 use crate::sequence::Sequence;
 use crate::shared::{Dropped, Shared};
 use crate::table::Table;
+use crate::values::{Owner, Replaced};
 
 impl Session {
     /// Begins to remove all rows of a table, whether it has any or not. It is done once that is
@@ -24,7 +25,9 @@ impl Session {
         let slot = self.take(waiting(token));
         let mut journal = shared.journal.lock();
         journal.builder.clear();
-        let (key, value) = (table.name(), table.id().to_le_bytes());
+        let created = table.lock().directory.created();
+        let key = table.name();
+        let value = [table.id().to_le_bytes(), created.0.to_le_bytes()].concat();
         let effect = Effect::Remove;
         journal.builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
         let appended = self.append_built(slot, now, Some(Durability::Synced), &mut journal);
@@ -79,10 +82,23 @@ impl Session {
 /// Lets all that is known of a table leave memory.
 fn forget(shared: &Shared, table: &Table, sequence: Sequence) {
     let mut state = table.lock();
+    let created = state.directory.created();
+    if table.has_values() {
+        let arena = shared.arena.read();
+        for entry in state.pending.range(&arena, Bound::Unbounded, Bound::Unbounded) {
+            // Whatever the row is now, a value of before may still be there.
+            let (key, of) = (Box::from(entry.key()), Owner::Dropped { created });
+            let (table, bytes) = (table.id(), 0);
+            shared.values.push_replaced(Replaced { table, key, sequence, of, bytes });
+        }
+    }
     state.pending.clear(&mut shared.arena.write());
     state.directory.restart(sequence);
     state.was_changed = true;
     state.watches.mark_all(sequence);
     table.set_dropped();
-    shared.dropped.lock().insert(table.id(), Dropped { sequence });
+    let mut all = shared.dropped.lock();
+    let dropped: &mut Dropped = all.entry(table.id()).or_default();
+    dropped.sequence = sequence;
+    dropped.created.push(created);
 }

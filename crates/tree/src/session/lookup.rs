@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use entresol_flash::{Outcome as Stored, Result};
 
-use super::approach::{Approach, Arrived, LeafPage, PageKey, Resumed};
-use super::{Next, Outcome, Visit};
+use super::approach::{Approach, Arrived, LeafPage, Resumed};
+use super::{Ask, Next, Outcome, Visit};
 use crate::error::{damaged, refused};
-use crate::format::{Child, Rows};
+use crate::format::{Child, Damage, Effect, Reference, Rows, Side, ValueName};
 use crate::merge::{Cursor, Gathered, Leaf, Pushed, Resolved};
 use crate::node::is_known;
 use crate::rows::{RowBuffer, RowForm};
@@ -24,18 +24,64 @@ pub(super) struct Lookup {
     copied: Copied,
     /// What was learnt of the leaf.
     learnt: Option<Child>,
+    /// As of the directory when the row was looked for: a table that was dropped has other values.
+    created: Sequence,
+    /// The row's value, which is a record of its own, and the parts on top of it.
+    wanted: Option<Wanted>,
+    /// How often that was not there.
+    misses: u32,
     form: RowForm,
 }
+
+/// A value that is a record of its own, and what was added to it.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub reference: Reference,
+    pub parts: Vec<Vec<u8>>,
+}
+
+impl Wanted {
+    /// What `gathered` says of the row's value, if that is a record of its own.
+    pub(super) fn of(gathered: &Gathered<'_>) -> std::result::Result<Option<Wanted>, Damage> {
+        let Some(reference) = gathered.separate().map(Reference::decode).transpose()? else {
+            return Ok(None);
+        };
+        Ok(Some(Wanted { reference, parts: gathered.parts().map(<[u8]>::to_vec).collect() }))
+    }
+}
+
+/// So often a row's value may be another one than the row said. Each time the row was written anew.
+const VALUE_MISSES_MAX: u32 = 100;
 
 impl Lookup {
     pub(super) fn new(token: u64, table: &Arc<Table>, key: &[u8]) -> Lookup {
         let (approach, key, form) = (Approach::new(table), key.to_vec(), RowForm::Folded);
-        Lookup { token, approach, key, copied: Copied::default(), learnt: None, form }
+        Lookup {
+            token,
+            approach,
+            key,
+            copied: Copied::default(),
+            learnt: None,
+            created: Sequence(0),
+            wanted: None,
+            misses: 0,
+            form,
+        }
+    }
+
+    /// The same, of a row whose value is thought to be `wanted`. It begins with that.
+    pub(super) fn at(self, created: Sequence, wanted: Wanted) -> Lookup {
+        Lookup { created, wanted: Some(wanted), ..self }
     }
 
     /// The same, of a row in that form.
     pub(super) fn in_form(self, form: RowForm) -> Lookup {
         Lookup { form, ..self }
+    }
+
+    /// Where the row's value is, once it asks for that.
+    pub(super) fn reference(&self) -> Option<Reference> {
+        self.wanted.as_ref().map(|wanted| wanted.reference)
     }
 
     pub(super) fn token(&self) -> u64 {
@@ -49,34 +95,48 @@ impl Lookup {
         store: &entresol_tier::Session,
         next: Next,
         visit: Visit<'_>,
-    ) -> Result<Option<PageKey>> {
+    ) -> Result<Option<Ask>> {
         match self.approach.resume(shared, next)? {
             Resumed::Visited => {
                 self.teach(shared);
                 return Ok(None);
             }
-            Resumed::Read(key) => return Ok(Some(key)),
+            Resumed::Read(key) => return Ok(Some(Ask::Page(key))),
+            Resumed::Value => return Ok(Some(self.ask_for_value())),
             Resumed::Locate => {}
         }
-        self.learnt = None;
+        (self.learnt, self.wanted) = (None, None);
         self.copied = Copied::default();
         let place = {
             let state = self.approach.table.lock();
             self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
+            self.created = state.directory.created();
             state.directory.locate(&self.key)
         };
         let has_page = !matches!(&place, Place::Leaf(at) if is_empty(&at.child));
         if !self.copied.is_empty() || !has_page {
-            let changes = self.copied.changes();
+            let copied = std::mem::take(&mut self.copied);
+            let changes = copied.changes();
             let mut gathered = Gathered::default();
             gathered.start(&self.key);
             gathered.apply_after(Sequence(0), &changes);
             if gathered.is_whole() || !has_page {
-                self.answer(shared, &gathered, visit)?;
-                return Ok(None);
+                return Ok(match self.answer(shared, &gathered, visit)? {
+                    Next::ReadValue => Some(self.ask_for_value()),
+                    _ => None,
+                });
             }
+            drop(gathered);
+            drop(changes);
+            self.copied = copied;
         }
-        Ok(Some(self.approach.head_for(shared, store, place, Some(&self.key))))
+        Ok(Some(Ask::Page(self.approach.head_for(shared, store, place, Some(&self.key)))))
+    }
+
+    fn ask_for_value(&self) -> Ask {
+        let side = self.wanted.as_ref().map_or(Side::First, |wanted| wanted.reference.side);
+        let (table, created) = (self.approach.table.id(), self.created);
+        Ask::Value(ValueName { table, created, key: &self.key, side }.record_key())
     }
 
     /// What the store answered. Called under its locks: it calls nobody but `visit`.
@@ -86,12 +146,44 @@ impl Lookup {
         outcome: Result<Stored<'_>>,
         visit: Visit<'_>,
     ) -> Next {
+        if let Some(wanted) = self.wanted.take() {
+            return self.take_value(shared, outcome, &wanted, visit).unwrap_or_else(Next::Fail);
+        }
         let taken = match self.approach.arrive(outcome) {
             Arrived::Next(next) => Ok(next),
             Arrived::Delta(page) => self.take_delta(shared, page, visit),
             Arrived::Leaf(record) => self.take_leaf(shared, record, visit),
         };
         taken.unwrap_or_else(Next::Fail)
+    }
+
+    /// The record of the row's value, if it is the one that the row named. Else the row was written
+    /// since, and says now where its value is.
+    fn take_value(
+        &mut self,
+        shared: &Shared,
+        outcome: Result<Stored<'_>>,
+        wanted: &Wanted,
+        visit: Visit<'_>,
+    ) -> Result<Next> {
+        match outcome? {
+            Stored::Found(entry) if entry.version.0 == wanted.reference.version => {
+                let mut gathered = Gathered::default();
+                gathered.start(&self.key);
+                gathered.apply(Effect::Put, Sequence(0), entry.value);
+                for part in &wanted.parts {
+                    gathered.apply(Effect::Part, Sequence(0), part);
+                }
+                self.answer(shared, &gathered, visit)
+            }
+            _ => {
+                self.misses += 1;
+                if self.misses > VALUE_MISSES_MAX {
+                    return Err(damaged(&self.approach.table, &"the value of a row is missing"));
+                }
+                Ok(Next::Locate)
+            }
+        }
     }
 
     fn take_delta(
@@ -109,16 +201,19 @@ impl Lookup {
             if found.is_empty() {
                 return Ok(Next::ReadLeaf);
             }
-            let changes = self.copied.changes();
+            let copied = std::mem::take(&mut self.copied);
+            let changes = copied.changes();
             let mut gathered = Gathered::default();
             gathered.start(&self.key);
             let mut cursor = Cursor::at(Some(rows), found.start).map_err(damage)?;
             gathered.take_rows(&mut cursor).map_err(damage)?;
             gathered.apply_after(rows.header().sequence, &changes);
             if gathered.is_whole() {
-                self.answer(shared, &gathered, visit)?;
-                return Ok(Next::Done);
+                return self.answer(shared, &gathered, visit);
             }
+            drop(gathered);
+            drop(changes);
+            self.copied = copied;
         }
         self.approach.delta = Some(page.to_vec());
         Ok(Next::ReadLeaf)
@@ -130,16 +225,21 @@ impl Lookup {
         record: Option<&[u8]>,
         visit: Visit<'_>,
     ) -> Result<Next> {
-        let damage = |damage| damaged(&self.approach.table, &damage);
+        let table = Arc::clone(&self.approach.table);
+        let damage = |damage| damaged(&table, &damage);
         let page = match self.approach.leaf_page(record)? {
             LeafPage::Moved(next) => return Ok(next),
             LeafPage::Empty => None,
             LeafPage::Page(page) => Some(page),
         };
-        let delta = self.approach.delta.as_deref();
-        let leaf =
-            page.as_deref().map(|page| Leaf::parse(page, delta)).transpose().map_err(damage)?;
-        let changes = self.copied.changes();
+        let delta = self.approach.delta.take();
+        let copied = std::mem::take(&mut self.copied);
+        let leaf = page
+            .as_deref()
+            .map(|page| Leaf::parse(page, delta.as_deref()))
+            .transpose()
+            .map_err(damage)?;
+        let changes = copied.changes();
         let mut gathered = Gathered::default();
         gathered.start(&self.key);
         let (mut known, mut learnt) = (Sequence(0), None);
@@ -154,12 +254,11 @@ impl Lookup {
                 gathered.take_rows(&mut cursor).map_err(damage)?;
             }
             known = leaf.sequence();
-            learnt = self.approach.learnt(&leaf, page.len())?;
+            learnt = self.approach.learnt(&leaf, delta.as_deref(), page.len())?;
         }
         gathered.apply_after(known, &changes);
-        self.answer(shared, &gathered, visit)?;
         self.learnt = learnt;
-        Ok(Next::Done)
+        self.answer(shared, &gathered, visit)
     }
 
     /// Enters what was learnt of a leaf.
@@ -174,8 +273,19 @@ impl Lookup {
         }
     }
 
-    fn answer(&self, shared: &Shared, gathered: &Gathered<'_>, visit: Visit<'_>) -> Result<()> {
+    /// Visits the row, or says that its value is to be read.
+    fn answer(
+        &mut self,
+        shared: &Shared,
+        gathered: &Gathered<'_>,
+        visit: Visit<'_>,
+    ) -> Result<Next> {
         let table = &self.approach.table;
+        let wanted = Wanted::of(gathered).map_err(|damage| damaged(table, &damage))?;
+        if wanted.is_some() {
+            self.wanted = wanted;
+            return Ok(Next::ReadValue);
+        }
         if self.form == RowForm::Unfolded {
             let mut rows = RowBuffer::new(self.form);
             let pushed = gathered.push_unfolded(&mut rows);
@@ -184,7 +294,7 @@ impl Lookup {
                 Pushed::Nothing | Pushed::Separate => Outcome::Missing,
             };
             visit(self.token, Ok(outcome));
-            return Ok(());
+            return Ok(Next::Done);
         }
         let merge = shared.merge_of(table);
         let mut folded = Vec::new();
@@ -193,6 +303,6 @@ impl Lookup {
             Resolved::Row(value) => visit(self.token, Ok(Outcome::Found(value))),
             Resolved::Gone | Resolved::Separate => visit(self.token, Ok(Outcome::Missing)),
         }
-        Ok(())
+        Ok(Next::Done)
     }
 }

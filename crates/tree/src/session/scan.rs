@@ -10,11 +10,14 @@ use std::sync::Arc;
 use entresol_flash::{Outcome as Stored, Result};
 use entresol_planted::planted;
 
-use super::approach::{Approach, Arrived, LeafPage, PageKey, Resumed};
-use super::{Next, Outcome, Reading, Visit};
+use super::approach::{Approach, Arrived, LeafPage, Resumed};
+use super::gathering::Gathering;
+use super::lookup::{Lookup, Wanted};
+use super::{Ask, Next, Outcome, Reading, Visit};
 use crate::error::{damaged, refused};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Pushed, Resolved};
-use crate::rows::{RowBuffer, RowForm};
+use crate::rows::RowForm;
+use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::table::{Copied, EndBound, Keys, LeafAt, Place, Side, State, Table, is_empty};
 
@@ -55,12 +58,14 @@ pub(super) struct Scanning {
     limit: usize,
     /// It ends once rows have so many bytes.
     bytes_max: usize,
-    rows: RowBuffer,
+    gathered: Gathering,
     copied: Copied,
     /// It looked where the table's rows begin, seen from where it begins itself.
     has_begun: bool,
     /// The number of its look for that end of the rows.
     look: Option<u64>,
+    /// As of the directory when that was copied.
+    created: Sequence,
     /// What was copied ends here: below this key in ascending order, with it in descending order.
     copied_end: Option<Vec<u8>>,
 }
@@ -75,10 +80,11 @@ impl Scanning {
             high: range.high.map(<[u8]>::to_vec),
             limit: range.limit,
             bytes_max: reading.scan_bytes_max,
-            rows: RowBuffer::new(reading.form),
+            gathered: Gathering::new(reading.form),
             copied: Copied::default(),
             has_begun: false,
             look: None,
+            created: Sequence(0),
             copied_end: None,
         }
     }
@@ -94,22 +100,26 @@ impl Scanning {
         store: &entresol_tier::Session,
         next: Next,
         visit: Visit<'_>,
-    ) -> Result<Option<PageKey>> {
+    ) -> Result<Option<Ask>> {
         match self.approach.resume(shared, next)? {
             Resumed::Visited => return Ok(self.tell_end()),
-            Resumed::Read(key) => return Ok(Some(key)),
+            Resumed::Read(key) => return Ok(Some(Ask::Page(key))),
             Resumed::Locate => {}
+            Resumed::Value => unreachable!("each value has a read of its own"),
         }
         let has_rows = self.has_begun || self.begin();
         loop {
             let is_over = self.high.as_ref().is_some_and(|high| *high <= self.low);
-            if self.limit <= self.rows.len() || is_over || !has_rows {
-                self.end(visit);
-                return Ok(self.tell_end());
+            if self.limit <= self.gathered.rows.len() || is_over || !has_rows {
+                return Ok(match self.end(visit) {
+                    Next::ReadValue => Some(Ask::Values),
+                    _ => self.tell_end(),
+                });
             }
             self.copied = Copied::default();
             let place = {
                 let state = self.approach.table.lock();
+                self.created = state.directory.created();
                 let place = match self.order {
                     Order::Ascending => state.directory.locate(&self.low),
                     Order::Descending => state.directory.locate_before(self.high.as_deref()),
@@ -121,11 +131,16 @@ impl Scanning {
             };
             match place {
                 Place::Leaf(at) if is_empty(&at.child) => {
-                    if let Next::Done = self.take_nothing(shared, at.high, visit)? {
-                        return Ok(self.tell_end());
+                    match self.take_nothing(shared, at.high, visit)? {
+                        Next::Done => return Ok(self.tell_end()),
+                        Next::ReadValue => return Ok(Some(Ask::Values)),
+                        _ => {}
                     }
                 }
-                place => return Ok(Some(self.approach.head_for(shared, store, place, None))),
+                place => {
+                    let page = self.approach.head_for(shared, store, place, None);
+                    return Ok(Some(Ask::Page(page)));
+                }
             }
         }
     }
@@ -134,7 +149,7 @@ impl Scanning {
     fn begin(&mut self) -> bool {
         self.has_begun = true;
         // Of rows that readers fold themselves some are none to others.
-        if self.rows.form() != RowForm::Folded || self.limit == 0 || self.bytes_max == 0 {
+        if self.gathered.rows.form() != RowForm::Folded || self.limit == 0 || self.bytes_max == 0 {
             return true;
         }
         let (side, state) = (self.side(), &mut self.approach.table.lock());
@@ -164,13 +179,13 @@ impl Scanning {
     }
 
     /// Tells the table where its rows begin, if this scan found it. It reads nothing more.
-    fn tell_end(&mut self) -> Option<PageKey> {
+    fn tell_end(&mut self) -> Option<Ask> {
         let number = self.look.take()?;
         let last = match self.order {
             Order::Ascending => self.high.as_deref(),
             Order::Descending => Some(&self.low[..]).filter(|low| !low.is_empty()),
         };
-        let first = (!self.rows.is_empty()).then(|| self.rows.row(0).0);
+        let first = (!self.gathered.rows.is_empty()).then(|| self.gathered.rows.row(0).0);
         let found = first.or(last).map_or(EndBound::NoRows, |key| EndBound::At(key.into()));
         self.approach.table.lock().ends.found(self.side(), number, found);
         None
@@ -189,22 +204,39 @@ impl Scanning {
         }
     }
 
-    fn end(&mut self, visit: Visit<'_>) {
+    /// Visits the rows, unless values of theirs are to be read first.
+    fn end(&mut self, visit: Visit<'_>) -> Next {
         if self.is_full() {
-            self.rows.set_goes_on();
+            self.gathered.rows.set_goes_on();
         }
-        visit(self.token, Ok(Outcome::Rows(&self.rows)));
+        if self.gathered.has_values() {
+            return Next::ReadValue;
+        }
+        visit(self.token, Ok(Outcome::Rows(&self.gathered.rows)));
+        Next::Done
+    }
+
+    /// The rows, whose values are still to be read.
+    pub(super) fn gathered(&mut self) -> &mut Gathering {
+        &mut self.gathered
+    }
+
+    /// The value that is to be read next, while fewer than `most` are being read.
+    pub(super) fn next_value(&mut self, most: usize) -> Option<(usize, Lookup)> {
+        let (index, key, created, wanted) = self.gathered.next_value(most)?;
+        let lookup = Lookup::new(self.token, &self.approach.table, &key);
+        Some((index, lookup.in_form(self.gathered.rows.form()).at(created, wanted)))
     }
 
     /// Whether it has as many rows as it may.
     fn is_full(&self) -> bool {
-        self.rows.len() >= self.limit || self.rows.bytes().len() >= self.bytes_max
+        self.gathered.rows.len() >= self.limit || self.gathered.bytes() >= self.bytes_max
     }
 
     /// What waits for the rows of a leaf that are still to come, and where the copy ends.
     fn copy(&self, shared: &Shared, state: &State, at: &LeafAt) -> (Copied, Option<Vec<u8>>) {
         let (pending, arena) = (&state.pending, shared.arena.read());
-        let most = self.limit - self.rows.len();
+        let most = self.limit - self.gathered.rows.len();
         let mut copied = Copied::default();
         let end = match self.order {
             Order::Ascending => {
@@ -300,13 +332,13 @@ impl Scanning {
         let copied = std::mem::take(&mut self.copied);
         let keys = Keys { low: &self.low, high: until.as_deref() };
         let (limit, bytes_max) = (self.limit, self.bytes_max);
-        let step = Step { leaf, copied: &copied, keys, limit, bytes_max };
-        let merged = step.merge(shared, &self.approach.table, &mut self.rows);
+        let created = self.created;
+        let step = Step { leaf, copied: &copied, created, keys, limit, bytes_max };
+        let merged = step.merge(shared, &self.approach.table, &mut self.gathered);
         merged.map_err(|error| refused(&self.approach.table, &error))?;
         let is_over = until.is_none() || until == self.high;
         if self.is_full() || is_over {
-            self.end(visit);
-            return Ok(Next::Done);
+            return Ok(self.end(visit));
         }
         self.low = until.unwrap_or_default();
         Ok(Next::Locate)
@@ -323,20 +355,19 @@ impl Scanning {
         let copied = std::mem::take(&mut self.copied);
         let keys = Keys { low: &low, high: self.high.as_deref() };
         let (limit, bytes_max) = (usize::MAX, usize::MAX);
-        let step = Step { leaf, copied: &copied, keys, limit, bytes_max };
-        let mut ascending = RowBuffer::new(self.rows.form());
+        let created = self.created;
+        let step = Step { leaf, copied: &copied, created, keys, limit, bytes_max };
+        let mut ascending = Gathering::new(self.gathered.rows.form());
         let merged = step.merge(shared, &self.approach.table, &mut ascending);
         merged.map_err(|error| refused(&self.approach.table, &error))?;
-        for index in (0..ascending.len()).rev() {
+        for index in (0..ascending.rows.len()).rev() {
             if self.is_full() {
                 break;
             }
-            let (key, value) = ascending.row(index);
-            self.rows.push(key, value);
+            self.gathered.push_last_of(&mut ascending, index);
         }
         if self.is_full() || low <= self.low {
-            self.end(visit);
-            return Ok(Next::Done);
+            return Ok(self.end(visit));
         }
         self.high = Some(low);
         Ok(Next::Locate)
@@ -347,6 +378,7 @@ impl Scanning {
 struct Step<'s> {
     leaf: Option<Leaf<'s>>,
     copied: &'s Copied,
+    created: Sequence,
     keys: Keys<'s>,
     /// Most rows in the buffer.
     limit: usize,
@@ -360,9 +392,9 @@ impl Step<'_> {
         &self,
         shared: &Shared,
         table: &Table,
-        rows: &mut RowBuffer,
+        into: &mut Gathering,
     ) -> std::result::Result<(), MergeError> {
-        let Step { leaf, copied, keys, limit, bytes_max } = *self;
+        let Step { leaf, copied, created, keys, limit, bytes_max } = *self;
         let start = |rows: Option<crate::format::Rows<'_>>| {
             rows.map_or(Ok(0), |rows| rows.lower_bound(keys.low))
         };
@@ -370,13 +402,13 @@ impl Step<'_> {
         let (base_start, delta_start) = (start(base)?, start(delta)?);
         let (mut base, mut delta) =
             (Cursor::at(base, base_start)?, Cursor::at(delta, delta_start)?);
-        let known = leaf.map_or(crate::sequence::Sequence(0), |leaf| leaf.sequence());
+        let known = leaf.map_or(Sequence(0), |leaf| leaf.sequence());
         let changes = copied.changes();
         let mut waiting = changes.iter().filter(|change| change.sequence > known).peekable();
         let function = shared.merge_of(table);
         let function = function.as_ref().map(|function| &**function as _);
         let (mut gathered, mut folded) = (Gathered::default(), Vec::new());
-        while rows.len() < limit && rows.bytes().len() < bytes_max {
+        while into.rows.len() < limit && into.bytes() < bytes_max {
             let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
             let Some(key) = next.into_iter().flatten().min() else { return Ok(()) };
             if keys.high.is_some_and(|high| key >= high) {
@@ -388,6 +420,11 @@ impl Step<'_> {
             while let Some(change) = waiting.next_if(|change| change.key == gathered.key()) {
                 gathered.apply(change.effect, change.sequence, change.value);
             }
+            if let Some(wanted) = Wanted::of(&gathered)? {
+                into.push_wanted(gathered.key(), created, wanted);
+                continue;
+            }
+            let rows = &mut into.rows;
             match rows.form() {
                 RowForm::Unfolded => {
                     let _pushed: Pushed = gathered.push_unfolded(rows);

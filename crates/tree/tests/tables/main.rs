@@ -14,6 +14,7 @@ mod queue;
 mod restarts;
 mod unfolded;
 mod unmerged;
+mod values;
 mod world;
 
 use entresol_flash::Durability;

@@ -9,6 +9,7 @@ use entresol_flash::{
 };
 use entresol_sim::{Ordering, SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
+use entresol_tree::format::ValueName;
 use entresol_tree::{
     Action, CheckedTables, ConditionalBatch, Expected, Folded, MergeFunction, Order, Outcome,
     RowAt, RowCondition, RowRange, Session, Table, Told, Tree, TreeOptions, Write, WriteBatch,
@@ -165,6 +166,7 @@ impl World {
                 // Sweeps of one round, and of many.
                 round_parts: if seed.is_multiple_of(2) { 1 } else { 24 },
                 leaf_bytes_max: 512,
+                separate_bytes_min: 100,
                 ..TreeOptions::default()
             },
         }
@@ -243,11 +245,22 @@ impl World {
         }
     }
 
+    /// Of a value: small ones, those that are records of their own, and a few that no leaf holds.
+    fn length(&mut self) -> usize {
+        let most = match self.random.below(60) {
+            0 => 10_000,
+            1..20 => 300,
+            _ => 60,
+        };
+        self.random.below(most) as usize
+    }
+
     fn batch(&mut self) -> Vec<Change> {
         let count = 1 + self.random.below(5) * self.random.below(2);
         let change = |world: &mut World| {
             let (table, key) = (world.random.below(3) as usize, world.key());
-            let value = vec![b'a' + world.random.below(26) as u8; world.random.below(60) as usize];
+            let length = world.length();
+            let value = vec![b'a' + world.random.below(26) as u8; length];
             let action = match world.random.below(10) {
                 0..7 => Owned::Put(value),
                 7 | 8 => Owned::Remove,
@@ -298,6 +311,32 @@ impl World {
             action: value.clone().map_or(Owned::Remove, Owned::Put),
         };
         self.write_batch(rows.iter().map(change).collect(), durability)
+    }
+
+    /// Writes one row.
+    pub(crate) fn put(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+    ) -> Result<(), String> {
+        let action = Owned::Put(value.to_vec());
+        let batch = vec![Change { table, key: key.to_vec(), action }];
+        self.history.push(batch.clone());
+        self.write_patiently(&batch, &[], durability).map(drop)
+    }
+
+    /// Table, key and value of each value that is a record of its own.
+    pub(crate) fn value_records(&self) -> Result<Vec<(u64, Row)>, String> {
+        let Some(Open { tiered, .. }) = &self.open else { unreachable!() };
+        let mut found = Vec::new();
+        let scanned = tiered.store().scan_log(NOW, &mut |_, entry| {
+            if let Some(name) = ValueName::parse(entry.key) {
+                found.push((name.table, (name.key.to_vec(), entry.value.to_vec())));
+            }
+        });
+        scanned.map(|_| found).map_err(|error| error.to_string())
     }
 
     /// Drops a table; `Full` is waited out.

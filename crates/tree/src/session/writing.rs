@@ -1,0 +1,153 @@
+//! A batch goes to the journal, and its changes to memory.
+
+use std::sync::Arc;
+
+use entresol_flash::{Error, ErrorKind, Result, Timestamp};
+use entresol_planted::planted;
+
+use super::placing::At;
+use super::{Session, Write, WriteBatch, check_key};
+use crate::format::{
+    BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES, REFERENCE_BYTES,
+    Reference, SEPARATE_VALUE_BYTES_MAX,
+};
+use crate::journal::Journal;
+use crate::memory::check_waiting;
+use crate::merge::Change;
+use crate::sequence::Sequence;
+use crate::statistics::Counters;
+
+/// Bytes of a batch before its operations, and of an operation before its key.
+const BATCH_BYTES: usize = 24;
+const OPERATION_BYTES: usize = 14;
+
+/// A batch, and how its writes name values that are records of their own.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub batch: WriteBatch<'a>,
+    /// For each write, or for none.
+    pub values: &'a [Option<Reference>],
+}
+
+impl Session {
+    /// `values`: how writes name theirs, where that is known.
+    pub(super) fn check(&self, writes: &[Write<'_>], values: &[Option<Reference>]) -> Result<()> {
+        let arena_bytes = {
+            let arena = self.shared.arena.read();
+            check_waiting(&arena, &self.shared.options)?;
+            arena.bytes_taken()
+        };
+        self.shared.memory.tell(&self.shared.store, arena_bytes);
+        if writes.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidInput, "a batch without a change"));
+        }
+        let mut bytes = BATCH_BYTES;
+        for (index, write) in writes.iter().enumerate() {
+            check_key(write.key)?;
+            let mut value = write.action.value().len();
+            let is_separate = match values.get(index) {
+                Some(named) => named.is_some(),
+                None => self.is_separate(write),
+            };
+            let most = if is_separate { SEPARATE_VALUE_BYTES_MAX } else { INLINE_VALUE_BYTES_MAX };
+            if value > most {
+                let detail = format!("a row's value has {value} bytes; expected at most {most}");
+                return Err(Error::new(ErrorKind::InvalidInput, detail));
+            }
+            if is_separate {
+                value = REFERENCE_BYTES;
+            }
+            let name = OPERATION_BYTES + write.table.name().len() + 8;
+            bytes += OPERATION_BYTES + write.key.len() + value + name;
+        }
+        let most = self.shared.store.store().journal_record_bytes_max();
+        if bytes > most {
+            let detail = format!("a batch of {bytes} bytes; expected at most {most}");
+            return Err(Error::new(ErrorKind::InvalidInput, detail));
+        }
+        Ok(())
+    }
+
+    /// Appends the batch of `slot` to the journal and enters its changes. The last sequence, if it
+    /// is durable as asked for at once; then the slot is given back, as it is after an error.
+    pub(super) fn append(
+        &mut self,
+        slot: u32,
+        now: Timestamp,
+        batch: Named<'_>,
+        journal: &mut Journal,
+    ) -> Result<Option<Sequence>> {
+        let Named { batch: WriteBatch { writes, durability }, .. } = batch;
+        let count = writes.len() as u32;
+        let shared = Arc::clone(&self.shared);
+        let names = fill(&mut journal.builder, &batch);
+        let bytes = journal.built().len();
+        let answer = self.append_built(slot, now, durability, journal)?;
+        let first = journal.take(count + names);
+        let last = Sequence(first.0 + u64::from(count + names) - 1);
+        for (place, write) in writes.iter().enumerate() {
+            let sequence = Sequence(first.0 + place as u64);
+            let named = batch.values.get(place).copied().flatten();
+            let reference = named.map(|named| named.encode());
+            let (effect, value) = said(write, reference.as_ref());
+            let change = Change { key: write.key, effect, sequence, value };
+            let mut state = write.table.lock();
+            let entered = state.pending.insert(&mut shared.arena.write(), change);
+            // What is in the journal must be in memory; a batch may pass the cap a little.
+            entered.expect("an arena without a cap");
+            state.was_changed = true;
+            if effect != Effect::Remove && !planted!("end-not-moved-by-a-put") {
+                state.ends.mark(write.key);
+            }
+            state.watches.mark(write.key, sequence);
+            if let Some(named) = named {
+                state.sides.give_back(write.key, named.side);
+                shared.values.note(sequence);
+                write.table.set_has_values();
+            }
+            let created = state.directory.created();
+            drop(state);
+            if effect != Effect::Part && write.table.has_values() {
+                self.note_replaced(write, At { sequence, created }, named);
+            }
+        }
+        let counters = &shared.counters;
+        Counters::add(&counters.journal_bytes, bytes);
+        Counters::add(&counters.changes, writes.len());
+        let put: usize = writes.iter().map(|w| w.key.len() + w.action.value().len()).sum();
+        Counters::add(&counters.change_bytes, put);
+        Ok(self.settle_slot(slot, first..=last, answer, journal))
+    }
+}
+
+/// What the journal and pages say of a write.
+fn said<'a>(write: &Write<'a>, reference: Option<&'a [u8; REFERENCE_BYTES]>) -> (Effect, &'a [u8]) {
+    match reference {
+        Some(reference) => (Effect::Separate, reference),
+        None => (write.action.effect(), write.action.value()),
+    }
+}
+
+/// Puts the writes of `batch` in `builder`, then the names of tables that have no page. How many
+/// names those are.
+fn fill(builder: &mut BatchBuilder, batch: &Named<'_>) -> u32 {
+    builder.clear();
+    let Named { batch: WriteBatch { writes, .. }, values } = *batch;
+    for (place, write) in writes.iter().enumerate() {
+        let reference = values.get(place).copied().flatten().map(|named| named.encode());
+        let (effect, value) = said(write, reference.as_ref());
+        let (table, key) = (write.table.id(), write.key);
+        builder.push(BatchOperation { table, key, effect, value });
+    }
+    let mut names = 0;
+    for (place, Write { table, .. }) in writes.iter().enumerate() {
+        let is_named = writes[..place].iter().any(|before| before.table.id() == table.id());
+        if !table.is_durable() && !is_named {
+            let id = table.id().to_le_bytes();
+            let (key, effect) = (table.name(), Effect::Put);
+            builder.push(BatchOperation { table: NAMES, key, effect, value: &id });
+            names += 1;
+        }
+    }
+    names
+}

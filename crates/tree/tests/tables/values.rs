@@ -1,0 +1,103 @@
+//! Values that are records of their own: which of them are there, and what writing them costs.
+
+use std::collections::BTreeMap;
+
+use entresol_flash::Durability;
+use entresol_sim::CrashChoice;
+
+use crate::world::{Open, World};
+use crate::{live, number_of, seeds};
+
+/// Each value record is that of a row, which has no other.
+fn check_values(world: &World) -> Result<usize, String> {
+    let model = world.model(world.history.len());
+    let mut seen: BTreeMap<(u64, Vec<u8>), usize> = BTreeMap::new();
+    for (table, (key, value)) in world.value_records()? {
+        // Parts stand beside the value.
+        let is_it = |row: &Vec<u8>| row.starts_with(&value);
+        let is_there = model.iter().any(|rows| rows.get(&key).is_some_and(is_it));
+        if !is_there {
+            return Err(format!("a value of {} bytes is of no row: {key:?}", value.len()));
+        }
+        *seen.entry((table, key)).or_default() += 1;
+    }
+    match seen.iter().find(|(_, count)| **count > 1) {
+        Some((row, _)) => Err(format!("row {row:?} has two values")),
+        None => Ok(seen.len()),
+    }
+}
+
+/// Maintains until nothing is left to be done, of tables that were dropped neither.
+fn calm(world: &mut World) -> Result<(), String> {
+    for _ in 0..2 {
+        world.maintain(30)?;
+        world.settle()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_have_one_value_at_most_and_others_are_removed() {
+    let mut values = 0;
+    for seed in seeds(4) {
+        let mut world = World::new(seed);
+        let lived = world.open().and_then(|()| live(&mut world, 500));
+        let checked = lived.and_then(|()| calm(&mut world)).and_then(|()| check_values(&world));
+        values += checked.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+    }
+    assert!(values > 40, "{values} values");
+}
+
+#[test]
+fn no_value_outlives_its_row_over_crashes() {
+    for seed in seeds(3) {
+        let mut whole = World::new(seed);
+        let lived = whole.open().and_then(|()| live(&mut whole, 200));
+        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let calls = whole.device.calls();
+        let only = number_of("ENTRESOL_PREFIX");
+        let is_wanted = |at: &u64| only.map_or(at % 11 == seed, |one| one == *at);
+        for prefix in (1..calls).filter(is_wanted) {
+            let mut world = World::new(seed);
+            world.device.crash_after(prefix);
+            let _stopped = world.open().and_then(|()| live(&mut world, 200));
+            world.open = None;
+            world.device.crash_now();
+            for number in 0..6 {
+                let choice = match number {
+                    0 => CrashChoice::KeepAll,
+                    number => CrashChoice::Random(seed << 32 | prefix << 8 | number),
+                };
+                let mut after = world.after(world.device.reopened(choice), seed);
+                let checked =
+                    after.open().and_then(|()| after.check_prefix()).and_then(|batches| {
+                        after.history.truncate(batches);
+                        calm(&mut after)?;
+                        check_values(&after).map(drop)
+                    });
+                checked.unwrap_or_else(|why| {
+                    panic!("{why}\nafter {choice:?}; ENTRESOL_SEED={seed} ENTRESOL_PREFIX={prefix}")
+                });
+            }
+        }
+    }
+}
+
+/// Rows are written again and again between two syncs, and none of their values is confirmed.
+#[test]
+fn rows_that_are_written_twice_between_syncs_keep_what_was_durable() {
+    let mut world = World::new(3);
+    world.open().expect("a world");
+    for round in 0..40 {
+        let durability = if round % 7 == 0 { Durability::Synced } else { Durability::Memory };
+        world.put(0, b"row", &[round; 400], durability).expect("a put");
+        world.maintain(4 * usize::from(round % 3 == 0)).expect("maintenance");
+    }
+    let Some(Open { tree, .. }) = &world.open else { unreachable!() };
+    assert!(tree.statistics().values_put > 5, "{:?}", tree.statistics());
+    world.open = None;
+    world.device.crash_now();
+    let mut after = world.after(world.device.reopened(CrashChoice::DropAll), 3);
+    after.open().expect("a world after a crash");
+    after.check_prefix().expect("what was durable");
+}
