@@ -1,7 +1,6 @@
 //! Removal of values that another one, or none, has taken the place of.
 
 use entresol_flash::{Operation, Result, Timestamp};
-use entresol_planted::planted;
 use entresol_tier::SessionOptions;
 
 use crate::format::{Effect, Reference, Side, ValueName};
@@ -66,8 +65,7 @@ impl Shared {
             let arena = self.arena.read();
             let mut changes = state.pending.get(&arena, key);
             let whole = changes.find(|change| change.effect != Effect::Part)?;
-            let is_ahead = planted!("old-value-removed-before-its-batch-is-durable");
-            if whole.sequence > through && !is_ahead {
+            if whole.sequence > through {
                 return None;
             }
             let named = match whole.effect {

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_flash::{LogPosition, Store};
-use entresol_planted::planted;
 use parking_lot::Mutex;
 
 use crate::format::{NAMES, PAGE_KEY_BYTES, PageRole, page_key};
@@ -199,9 +198,7 @@ impl Values {
     /// A row whose old values may go: its change is `through` or an earlier one.
     pub(crate) fn pop_replaced(&self, through: Sequence) -> Option<Replaced> {
         let mut state = self.state.lock();
-        let next = state.replaced.pop_front_if(|next| {
-            next.sequence <= through || planted!("old-value-removed-before-its-batch-is-durable")
-        })?;
+        let next = state.replaced.pop_front_if(|next| next.sequence <= through)?;
         state.replaced_bytes -= next.bytes;
         Some(next)
     }

@@ -105,11 +105,6 @@ const BUGS: &[Bug] = &[
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
     },
     Bug {
-        name: "old-value-removed-before-its-batch-is-durable",
-        caught_by: TABLES,
-        test: "values::no_value_outlives_its_row_over_crashes",
-    },
-    Bug {
         name: "batch-without-its-value-is-kept",
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",

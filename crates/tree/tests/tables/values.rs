@@ -6,7 +6,7 @@ use entresol_flash::Durability;
 use entresol_sim::CrashChoice;
 
 use crate::world::{Open, World};
-use crate::{live, number_of, seeds};
+use crate::{crash, live, number_of, seeds};
 
 /// Each value record is that of a row, which has no other.
 fn check_values(world: &World) -> Result<usize, String> {
@@ -100,4 +100,45 @@ fn rows_that_are_written_twice_between_syncs_keep_what_was_durable() {
     let mut after = world.after(world.device.reopened(CrashChoice::DropAll), 3);
     after.open().expect("a world after a crash");
     after.check_prefix().expect("what was durable");
+}
+
+/// Writes rows anew while the removal of their values before the last is under way.
+fn overtake(world: &mut World) -> Result<(), String> {
+    for round in 0..4_u8 {
+        for row in 0..40_u8 {
+            world.put(0, &[b'r', row], &[round; 2000], Durability::Memory)?;
+        }
+        world.put(0, b"last", &[round; 10], Durability::Synced)?;
+        // Begins a confirmation, and comes back before it is durable.
+        world.maintain(1)?;
+        for row in 0..6_u8 {
+            world.put(0, &[b'r', row], &[round + 100; 300], Durability::Memory)?;
+        }
+        world.maintain(12)?;
+    }
+    Ok(())
+}
+
+fn overtaken(seed: u64) -> World {
+    let mut world = World::late_by(seed, 64);
+    world.options.waiting_bytes_max = 64 << 10;
+    world
+}
+
+#[test]
+fn a_value_stays_until_what_replaces_it_is_durable() {
+    for seed in seeds(1) {
+        let mut whole = overtaken(seed);
+        whole.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let first = whole.device.calls();
+        overtake(&mut whole).unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let Some(Open { tree, .. }) = &whole.open else { unreachable!() };
+        let removed = tree.statistics().values_removed;
+        assert!(removed > 60, "{removed} values were removed");
+        let only = number_of("ENTRESOL_PREFIX");
+        let calls = first..whole.device.calls();
+        for prefix in calls.filter(|at| only.is_none_or(|one| one == *at)) {
+            crash(overtaken(seed), prefix, overtake);
+        }
+    }
 }

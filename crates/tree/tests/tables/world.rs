@@ -174,9 +174,14 @@ impl World {
 
     /// A world whose device takes longer than whoever uses it: maintenance goes on in many steps.
     pub(crate) fn late(seed: u64) -> World {
+        World::late_by(seed, 6)
+    }
+
+    /// Whoever uses it looks so many times at most until a call is done.
+    pub(crate) fn late_by(seed: u64, looks_max: u32) -> World {
         let mut world = World::new(seed);
         let options = options_of(seed);
-        let ordering = Ordering::Late { looks_max: 6 };
+        let ordering = Ordering::Late { looks_max };
         world.device = SimDevice::new(SimOptions { ordering, ..options });
         world
     }
