@@ -57,7 +57,8 @@ struct Bench {
 impl Bench {
     fn open(path: &std::path::Path, rows: u64) -> Bench {
         let data = rows * ROW_BYTES;
-        let journal_bytes = (data / 8).max(16 << 20);
+        // The changes of a sweep, 1.33 times their bytes, below three quarters of it.
+        let journal_bytes = (data / 5).max(16 << 20);
         // Pages of the rows take 1.33 times their bytes after many overwrites: 70 % of it.
         let capacity = (data * 19 / 10 + journal_bytes + (8 << 20)) >> 20 << 20;
         let options = FileOptions {
@@ -68,6 +69,8 @@ impl Bench {
         let device = Arc::new(FileDevice::open(path, &options).expect("a file"));
         let store = StoreOptions {
             durability: Durability::Memory,
+            // The journal has a part in each shard, and tables use that of one.
+            shards: 1,
             journal_bytes,
             ..StoreOptions::default()
         };

@@ -121,7 +121,7 @@ pub(crate) fn check_reservable(store: &Tiered, options: &TreeOptions) -> Result<
 /// Whether so many changes wait that merges are due.
 pub(crate) fn are_merges_due(arena: &Arena, options: &TreeOptions) -> bool {
     let most = options.waiting_bytes_max;
-    arena.bytes_in_use() > most / 4 * 3 || arena.bytes_taken() > most.max(Arena::LEAST_BYTES)
+    arena.bytes_in_use() > most / 8 * 7 || arena.bytes_taken() > most.max(Arena::LEAST_BYTES)
 }
 
 /// Refuses a change where too many wait.
