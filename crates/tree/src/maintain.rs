@@ -558,5 +558,5 @@ fn is_asked_for(shared: &Shared) -> Result<bool> {
     }
     let state = shared.store.store().journal_state(shared.options.lane)?;
     let journal = shared.journal.lock();
-    Ok(state.segments > state.segments_max / 4 * 3 && journal.low() <= journal.last())
+    Ok(4 * state.segments > 3 * state.segments_max && journal.low() <= journal.last())
 }

@@ -390,8 +390,8 @@ class OrderedTableTest {
         assertInvalid("without a change", () -> store.batch().write());
         assertInvalid("a batch of", () -> {
             try (TableBatch large = store.batch()) {
-                for (int number = 0; number < 2000; number++) {
-                    large.put(table, bytes("key" + number), new byte[1000]);
+                for (int number = 0; number < 4000; number++) {
+                    large.put(table, bytes("key" + number), new byte[500]);
                 }
                 large.write();
             }
