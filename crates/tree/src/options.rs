@@ -50,11 +50,11 @@ impl TreeOptions {
     /// The same with no more memory than `bytes`, as far as that is possible.
     #[must_use]
     pub fn within(mut self, bytes: u64) -> TreeOptions {
-        let most = self.memory_bytes_max();
-        if most > bytes {
-            let part = |of: u64| (u128::from(of) * u128::from(bytes) / u128::from(most)) as u64;
-            self.waiting_bytes_max = part(self.waiting_bytes_max);
-            self.directory_bytes_max = part(self.directory_bytes_max);
+        if self.memory_bytes_max() > bytes {
+            // With what lies idle between them, changes take half of it at most.
+            self.waiting_bytes_max = self.waiting_bytes_max.min(bytes / 5 * 2);
+            let rest = bytes.saturating_sub(self.arena_bytes_max());
+            self.directory_bytes_max = self.directory_bytes_max.min(rest);
         }
         self
     }

@@ -144,7 +144,11 @@ const BUGS: &[Bug] = &[
         caught_by: TABLES,
         test: "leaving::tables_that_nobody_has_leave_memory_and_come_back_with_all_their_rows",
     },
-    Bug { name: "table-left-with-nodes", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
+    Bug {
+        name: "table-left-with-nodes",
+        caught_by: TABLES,
+        test: "dropping::a_dropped_table_has_none_of_its_old_rows_after_any_crash",
+    },
     Bug {
         name: "node-left-with-changes",
         caught_by: TABLES,
