@@ -250,9 +250,6 @@ impl Session {
     /// Takes note that a row was written, if it has values that it does not name any more.
     pub(super) fn note_replaced(&self, write: &Write<'_>, at: At, named: Option<Reference>) {
         let (table, shared) = (write.table, &self.shared);
-        if !shared.values.is_watched() {
-            return;
-        }
         let is_there = |side: Side| {
             let name = ValueName { table: table.id(), created: at.created, key: write.key, side };
             let is_named = named.is_some_and(|named| named.side == side);

@@ -14,31 +14,13 @@ use entresol_planted::planted;
 
 use super::joins::{Group, JoinLimits, Member, Replacement, leaf_bytes, leaver};
 use super::nodes::{Departing, Due, Life, NodePage, Nodes};
-use super::place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
+use super::place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE, Wanted};
 use crate::format::{Child, Damage, Header, PageKind, Root};
 use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
 use crate::sequence::Sequence;
 
 /// Numbers of pages that one write of the root sets apart.
 const RESERVED_PAGES: u32 = 1024;
-
-/// What a way down through the nodes leads to.
-enum Wanted<'k> {
-    /// The page that has the key.
-    At(&'k [u8]),
-    /// The page that has the keys right below this one; `None`: the last page.
-    Before(Option<&'k [u8]>),
-}
-
-impl Wanted<'_> {
-    /// Whether it is right of a page whose keys are below `high`.
-    fn is_beyond(&self, high: &[u8]) -> bool {
-        match self {
-            Wanted::At(key) => high <= *key,
-            Wanted::Before(key) => key.is_none_or(|key| high < key),
-        }
-    }
-}
 
 /// Inner nodes, and the numbers of pages.
 #[derive(Debug)]
@@ -598,58 +580,4 @@ impl Directory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn child(page: u32) -> Child {
-        Child { page, base_bytes: 100, delta_bytes: 0, rows: 1, ..UNKNOWN }
-    }
-
-    /// The reader of a left leaf was late: its right neighbour was known, and absorbed, meanwhile.
-    #[test]
-    fn a_leaf_that_was_absorbed_is_not_entered_again() {
-        let mut directory = Directory::default();
-        directory.grow(2);
-        let made = Replacement { leaf: child(2), absorbed: Vec::new(), others: Vec::new() };
-        directory.replace(b"a", made, 8192);
-        let Place::Leaf(late) = directory.locate(b"p") else { panic!("a leaf") };
-        assert!(directory.learn(&late, b"m", 3));
-        let Place::Leaf(right) = directory.locate(b"p") else { panic!("a leaf") };
-        assert!(directory.set_child(&right, child(3), 8192), "both fit in one");
-        assert!(directory.ready_groups().is_empty(), "the node's page may name it");
-        for _ in 0..2 {
-            let pages = directory.pages_to_write(0, Sequence(9));
-            assert!(pages.iter().all(|page| directory.set_written(page)));
-        }
-        assert_eq!(directory.ready_groups(), [b""]);
-        let Place::Leaf(right) = directory.locate(b"p") else { panic!("a leaf") };
-        let group = directory.group(right, 8192);
-        assert_eq!(group.members.len(), 2);
-        let made = Replacement { leaf: child(2), absorbed: vec![3], others: Vec::new() };
-        directory.replace(b"a", made, 8192);
-        assert!(!directory.learn(&late, b"m", 3));
-        let Place::Leaf(only) = directory.locate(b"p") else { panic!("a leaf") };
-        assert_eq!((only.child, only.high), (child(2), None));
-    }
-
-    /// A reader that came between the write of a left leaf and its entry here met the new high key
-    /// and entered the right neighbour. The merge entered it again, and the page of the node had
-    /// two equal separators, which no opening took.
-    #[test]
-    fn a_leaf_that_a_reader_entered_before_the_merge_is_entered_once() {
-        let mut directory = Directory::default();
-        directory.grow(2);
-        let Place::Leaf(at) = directory.locate(b"a") else { panic!("a leaf") };
-        assert!(directory.learn(&at, b"m", 3));
-        let others = vec![
-            NewChild { separator: b"m".to_vec(), child: child(3) },
-            NewChild { separator: b"t".to_vec(), child: child(4) },
-        ];
-        let made = Replacement { leaf: child(2), absorbed: Vec::new(), others };
-        directory.replace(b"a", made, 100);
-        let pages = directory.pages_to_write(0, Sequence(9));
-        let node = Node::from_page(1, &pages[0].bytes, true).expect("a node that can be read");
-        let children: Vec<_> = (0..node.count()).map(|index| *node.child(index)).collect();
-        assert_eq!(children, [child(2), child(3), child(4)]);
-    }
-}
+mod tests;

@@ -57,3 +57,21 @@ pub(crate) struct NewChild {
     pub separator: Vec<u8>,
     pub child: Child,
 }
+
+/// What a way down through the nodes leads to.
+pub(super) enum Wanted<'k> {
+    /// The page that has the key.
+    At(&'k [u8]),
+    /// The page that has the keys right below this one; `None`: the last page.
+    Before(Option<&'k [u8]>),
+}
+
+impl Wanted<'_> {
+    /// Whether it is right of a page whose keys are below `high`.
+    pub(super) fn is_beyond(&self, high: &[u8]) -> bool {
+        match self {
+            Wanted::At(key) => high <= *key,
+            Wanted::Before(key) => key.is_none_or(|key| high < key),
+        }
+    }
+}

@@ -9,7 +9,8 @@ use entresol_tree::{
     WriteBatch,
 };
 
-use crate::world::{NOW, Open, World};
+use crate::open::Open;
+use crate::world::{NOW, World};
 
 const KEY: &[u8] = b"the key";
 

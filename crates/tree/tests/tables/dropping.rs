@@ -7,7 +7,8 @@ use entresol_flash::{Budget, Durability, ErrorKind, Result};
 use entresol_tier::SessionOptions;
 use entresol_tree::{Action, Order, Outcome, RowAt, RowRange, Session, Table, Write, WriteBatch};
 
-use crate::world::{NOW, Open, World};
+use crate::open::Open;
+use crate::world::{NOW, World};
 use crate::{crash, number_of, seeds};
 
 /// Fills the tables, and drops all of them.

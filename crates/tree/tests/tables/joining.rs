@@ -3,7 +3,8 @@
 use entresol_flash::Durability;
 use entresol_tree::TreeStatistics;
 
-use crate::world::{Open, World};
+use crate::open::Open;
+use crate::world::World;
 use crate::{crash, number_of, seeds};
 
 /// Separators of such keys are long: an inner node has few of them.

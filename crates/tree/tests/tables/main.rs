@@ -6,10 +6,12 @@
 
 mod conditional;
 mod dropping;
+mod history;
 mod joining;
 mod leaving;
 mod meanwhile;
 mod nodes;
+mod open;
 mod queue;
 mod restarts;
 mod unfolded;
@@ -91,19 +93,30 @@ fn tables_hold_what_a_map_holds() {
 #[test]
 fn after_a_crash_tables_are_what_a_prefix_of_the_batches_makes() {
     for seed in seeds(2) {
-        let mut whole = World::new(seed);
-        whole.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
-        let first = whole.device.calls();
-        let lived = live(&mut whole, BATCHES);
-        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
-        let calls = whole.device.calls();
-        let only = number_of("ENTRESOL_PREFIX");
-        let step = ((calls - first) / 80).max(1);
-        for prefix in
-            (first..calls).filter(|at| only.map_or(at % step == seed % step, |one| one == *at))
-        {
-            crash(World::new(seed), prefix, |world| live(world, BATCHES));
-        }
+        crash_here_and_there(80, || World::new(seed));
+    }
+}
+
+#[test]
+fn after_a_crash_encrypted_tables_are_what_a_prefix_of_the_batches_makes() {
+    for seed in seeds(1) {
+        crash_here_and_there(12, || World { form: Form::Sealed, ..World::new(seed) });
+    }
+}
+
+/// Lives in a world, and ends the same life after some calls of the device, about so many times.
+fn crash_here_and_there(crashes: u64, new: impl Fn() -> World) {
+    let mut whole = new();
+    let seed = whole.seed;
+    whole.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+    let first = whole.device.calls();
+    let lived = live(&mut whole, BATCHES);
+    lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+    let calls = first..whole.device.calls();
+    let step = ((calls.end - calls.start) / crashes).max(1);
+    let only = number_of("ENTRESOL_PREFIX");
+    for prefix in calls.filter(|at| only.map_or(at % step == seed % step, |one| one == *at)) {
+        crash(new(), prefix, |world| live(world, BATCHES));
     }
 }
 
@@ -126,7 +139,7 @@ fn crash(mut world: World, prefix: u64, scene: Scene) {
     choices.extend((0..4).map(|_| CrashChoice::Random(random.next())));
     for choice in choices {
         let mut after = world.after(world.device.reopened(choice), seed + prefix);
-        let opened = after.open().and_then(|()| after.check_pages().map(drop));
+        let opened = after.open().and_then(|()| after.opened().check_pages().map(drop));
         let checked = opened.and_then(|()| after.check_prefix()).and_then(|batches| {
             if random.below(6) > 0 {
                 return Ok(());
@@ -146,26 +159,6 @@ fn crash(mut world: World, prefix: u64, scene: Scene) {
         checked.unwrap_or_else(|why| {
             panic!("{why}\nafter {choice:?}; ENTRESOL_SEED={seed} ENTRESOL_PREFIX={prefix}")
         });
-    }
-}
-
-#[test]
-fn after_a_crash_encrypted_tables_are_what_a_prefix_of_the_batches_makes() {
-    for seed in seeds(1) {
-        let sealed = || World { form: Form::Sealed, ..World::new(seed) };
-        let mut whole = sealed();
-        whole.open().unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
-        let first = whole.device.calls();
-        let lived = live(&mut whole, BATCHES);
-        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
-        let calls = whole.device.calls();
-        let only = number_of("ENTRESOL_PREFIX");
-        let step = ((calls - first) / 12).max(1);
-        for prefix in
-            (first..calls).filter(|at| only.map_or(at % step == seed % step, |one| one == *at))
-        {
-            crash(sealed(), prefix, |world| live(world, BATCHES));
-        }
     }
 }
 

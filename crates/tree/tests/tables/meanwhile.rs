@@ -7,8 +7,10 @@ use entresol_sim::CrashChoice;
 use entresol_tier::SessionOptions;
 use entresol_tree::{Order, Outcome, RowAt, RowRange, Session, Table, Tree};
 
+use crate::history::Rows;
+use crate::open::{Open, Row};
 use crate::seeds;
-use crate::world::{NOW, Open, Row, Rows, World};
+use crate::world::{NOW, World};
 
 const ROWS: u64 = 240;
 const STEPS: usize = 400;

@@ -3,8 +3,9 @@
 use entresol_flash::Durability;
 use entresol_tree::Order;
 
+use crate::open::{Bounds, Open};
 use crate::seeds;
-use crate::world::{Bounds, Open, World};
+use crate::world::World;
 
 const ROUNDS: usize = 10;
 const PUSHES: u64 = 1200;

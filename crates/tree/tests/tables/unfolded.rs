@@ -7,7 +7,8 @@ use entresol_tree::{
     RowForm, RowRange, UnfoldedRow,
 };
 
-use crate::world::{Append, NOW, Open, Row, World};
+use crate::open::{Open, Row};
+use crate::world::{Append, NOW, World};
 
 /// A page is over once it has so many bytes.
 const PAGE_BYTES: usize = 300;

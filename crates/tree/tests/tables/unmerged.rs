@@ -6,7 +6,8 @@ use entresol_flash::{Budget, Durability, ErrorKind};
 use entresol_sim::CrashChoice;
 use entresol_tree::{Action, Outcome, Session, Table, Tree, Write, WriteBatch};
 
-use crate::world::{NOW, Open, World};
+use crate::open::Open;
+use crate::world::{NOW, World};
 
 const ROW: &[u8] = b"row";
 /// Of another table: more than a round of merges takes.

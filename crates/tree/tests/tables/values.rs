@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use entresol_flash::Durability;
 use entresol_sim::CrashChoice;
 
-use crate::world::{Open, World};
+use crate::open::Open;
+use crate::world::World;
 use crate::{crash, live, number_of, seeds};
 
 /// Each value record is that of a row, which has no other.
 fn check_values(world: &World) -> Result<usize, String> {
     let model = world.model(world.history.len());
     let mut seen: BTreeMap<(u64, Vec<u8>), usize> = BTreeMap::new();
-    for (table, (key, value)) in world.value_records()? {
+    for (table, (key, value)) in
+        world.open.as_ref().expect("a world that is open").value_records()?
+    {
         // Parts stand beside the value.
         let is_it = |row: &Vec<u8>| row.starts_with(&value);
         let is_there = model.iter().any(|rows| rows.get(&key).is_some_and(is_it));

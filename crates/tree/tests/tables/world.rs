@@ -1,6 +1,5 @@
 //! Tables on a simulated device beside a model: each batch is a state of its own.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use entresol_device::Device;
@@ -9,14 +8,11 @@ use entresol_flash::{
 };
 use entresol_sim::{Ordering, SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
-use entresol_tree::format::ValueName;
-use entresol_tree::{
-    Action, CheckedTables, ConditionalBatch, Expected, Folded, MergeFunction, Order, Outcome,
-    RowAt, RowCondition, RowRange, Session, Table, Told, Tree, TreeOptions, Write, WriteBatch,
-    check_tables,
-};
+use entresol_tree::{Folded, MergeFunction, Order, Outcome, Tree, TreeOptions};
 use entresol_workload::Random;
 
+use crate::history::{Change, Ended, Owned, Rows, Wanted, apply};
+use crate::open::{Bounds, Open, Row};
 use crate::unfolded::Together;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_000);
@@ -25,70 +21,6 @@ const LATER: Timestamp = Timestamp(1_000_000);
 const SEGMENT_BYTES: u32 = 64 << 10;
 const SEGMENTS: u64 = 40;
 const NAMES: [&[u8]; 3] = [b"first", b"second", b"third"];
-
-/// Rows of one table.
-pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// A row: its key and its value.
-pub(crate) type Row = (Vec<u8>, Vec<u8>);
-
-/// What a scan asks for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds<'a> {
-    pub low: &'a [u8],
-    pub high: Option<&'a [u8]>,
-    pub limit: usize,
-    pub order: Order,
-}
-
-/// A change of the model: table, key, action.
-#[derive(Debug, Clone)]
-pub(crate) struct Change {
-    table: usize,
-    key: Vec<u8>,
-    action: Owned,
-}
-
-#[derive(Debug, Clone)]
-enum Owned {
-    Put(Vec<u8>),
-    Remove,
-    Add(Vec<u8>),
-    /// Of the whole table.
-    Drop,
-}
-
-/// What a conditional batch of the model expects of a row; `None`: any value.
-#[derive(Debug, Clone)]
-struct Wanted {
-    table: usize,
-    key: Vec<u8>,
-    is_there: bool,
-    value: Option<Vec<u8>>,
-}
-
-impl Wanted {
-    fn expected(&self) -> Expected<'_> {
-        match (self.is_there, &self.value) {
-            (false, _) => Expected::Absent,
-            (true, None) => Expected::Present,
-            (true, Some(value)) => Expected::Value(value),
-        }
-    }
-
-    fn is_met_by(&self, model: &[Rows; 3]) -> bool {
-        let row = model[self.table].get(&self.key);
-        let is_same = self.value.as_ref().is_none_or(|value| row == Some(value));
-        row.is_some() == self.is_there && is_same
-    }
-}
-
-/// How a batch ended: it was written, or a condition did not hold, and the row had this value.
-#[derive(Debug)]
-enum Ended {
-    Done,
-    Refused(usize, Option<Vec<u8>>),
-}
 
 /// Folds parts by writing one behind the other.
 pub(crate) struct Append;
@@ -134,13 +66,6 @@ pub(crate) enum Form {
     Plain,
     /// Encrypted and compressed.
     Sealed,
-}
-
-pub(crate) struct Open {
-    pub tiered: Arc<Tiered>,
-    pub tree: Tree,
-    pub session: Session,
-    pub tables: Vec<Arc<Table>>,
 }
 
 impl World {
@@ -228,19 +153,6 @@ impl World {
         Ok(())
     }
 
-    /// Checks all pages. What was found; an error names what is damaged.
-    pub(crate) fn check_pages(&self) -> Result<CheckedTables, String> {
-        let Some(Open { tiered, .. }) = &self.open else { unreachable!() };
-        let mut damage = Vec::new();
-        let found = check_tables(tiered, &TreeOptions::default(), NOW, &mut |told| {
-            if let Told::Damage(found) = told {
-                damage.push(found.to_string());
-            }
-        });
-        let found = found.map_err(|error| error.to_string())?;
-        if damage.is_empty() { Ok(found) } else { Err(damage.join("\n")) }
-    }
-
     fn key(&mut self) -> Vec<u8> {
         match self.random.below(4) {
             0 => format!("k{:05}", self.random.below(600)).into_bytes(),
@@ -295,7 +207,7 @@ impl World {
         let mut batch = self.batch();
         batch.truncate(1);
         self.history.push(batch.clone());
-        let written = self.try_write(&batch, &[], durability);
+        let written = self.opened().try_write(&batch, &[], durability);
         written.map_err(|(kind, why)| format!("{kind:?}: {why}"))?;
         if durability == Durability::Synced {
             self.durable = self.history.len();
@@ -330,18 +242,6 @@ impl World {
         let batch = vec![Change { table, key: key.to_vec(), action }];
         self.history.push(batch.clone());
         self.write_patiently(&batch, &[], durability).map(drop)
-    }
-
-    /// Table, key and value of each value that is a record of its own.
-    pub(crate) fn value_records(&self) -> Result<Vec<(u64, Row)>, String> {
-        let Some(Open { tiered, .. }) = &self.open else { unreachable!() };
-        let mut found = Vec::new();
-        let scanned = tiered.store().scan_log(NOW, &mut |_, entry| {
-            if let Some(name) = ValueName::parse(entry.key) {
-                found.push((name.table, (name.key.to_vec(), entry.value.to_vec())));
-            }
-        });
-        scanned.map(|_| found).map_err(|error| error.to_string())
     }
 
     /// Drops a table; `Full` is waited out.
@@ -427,7 +327,7 @@ impl World {
     ) -> Result<Ended, String> {
         let mut last = String::new();
         for _ in 0..1000 {
-            match self.try_write(batch, wanted, durability) {
+            match self.opened().try_write(batch, wanted, durability) {
                 Ok(ended) => {
                     if durability == Durability::Synced && matches!(ended, Ended::Done) {
                         self.durable = self.history.len();
@@ -444,57 +344,6 @@ impl World {
         let Some(Open { tree, tiered, .. }) = &self.open else { unreachable!() };
         let journal = tiered.store().journal_state(0).map_err(|error| error.to_string())?;
         Err(format!("a batch found no room: {last}; {journal:?}, {:?}", tree.statistics()))
-    }
-
-    fn try_write(
-        &mut self,
-        batch: &[Change],
-        wanted: &[Wanted],
-        durability: Durability,
-    ) -> Result<Ended, (ErrorKind, String)> {
-        let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
-        let writes: Vec<Write<'_>> = batch
-            .iter()
-            .map(|change| {
-                let action = match &change.action {
-                    Owned::Put(value) => Action::Put(value),
-                    Owned::Remove => Action::Remove,
-                    Owned::Drop => unreachable!("a batch of rows"),
-                    Owned::Add(part) => Action::Add(part),
-                };
-                Write { table: &tables[change.table], key: &change.key, action }
-            })
-            .collect();
-        let mut ended = None;
-        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
-            ended = Some(match outcome {
-                Ok(Outcome::Refused { condition, found }) => {
-                    Ok(Ended::Refused(condition, found.map(<[u8]>::to_vec)))
-                }
-                Ok(_) => Ok(Ended::Done),
-                Err(error) => Err((error.kind(), error.to_string())),
-            });
-        };
-        let batch = WriteBatch { writes: &writes, durability: Some(durability) };
-        if wanted.is_empty() {
-            session.write(1, NOW, batch, &mut visit);
-        } else {
-            let conditions: Vec<RowCondition<'_>> = wanted
-                .iter()
-                .map(|wanted| RowCondition {
-                    table: &tables[wanted.table],
-                    key: &wanted.key,
-                    expected: wanted.expected(),
-                })
-                .collect();
-            let conditional = ConditionalBatch { conditions: &conditions, batch };
-            session.write_if(1, NOW, conditional, &mut visit);
-        }
-        while session.in_flight() > 0 {
-            let polled = session.poll(1, NOW, &mut visit);
-            polled.map_err(|error| (error.kind(), error.to_string()))?;
-        }
-        ended.unwrap_or_else(|| Err((ErrorKind::Io, "a batch was not visited".to_string())))
     }
 
     /// Gives all tables up for a while, so that those that can leave memory, and opens them again.
@@ -592,43 +441,17 @@ impl World {
         if self.random.below(2) == 0 { Order::Ascending } else { Order::Descending }
     }
 
-    pub(crate) fn scan(&mut self, table: usize, bounds: Bounds<'_>) -> Result<Vec<Row>, String> {
-        let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
-        let mut found = Err("a scan was not visited".to_string());
-        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
-            found = match outcome {
-                Ok(Outcome::Rows(rows)) => {
-                    Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
-                }
-                Ok(other) => Err(format!("a scan ended as {other:?}")),
-                Err(error) => Err(error.to_string()),
-            };
-        };
-        let Bounds { low, high, limit, order } = bounds;
-        let range = RowRange { table: &tables[table], low, high, limit, order };
-        session.scan(1, NOW, range, &mut visit);
-        while session.in_flight() > 0 {
-            session.poll(1, NOW, &mut visit).map_err(|error| error.to_string())?;
-        }
-        found
+    /// The open tables.
+    pub(crate) fn opened(&mut self) -> &mut Open {
+        self.open.as_mut().expect("a world that is open")
     }
 
     pub(crate) fn get(&mut self, table: usize, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        let Some(Open { session, tables, .. }) = &mut self.open else { unreachable!() };
-        let mut found = Err("a get was not visited".to_string());
-        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
-            found = match outcome {
-                Ok(Outcome::Found(value)) => Ok(Some(value.to_vec())),
-                Ok(Outcome::Missing) => Ok(None),
-                Ok(other) => Err(format!("a get ended as {other:?}")),
-                Err(error) => Err(error.to_string()),
-            };
-        };
-        session.get(1, NOW, RowAt { table: &tables[table], key }, &mut visit);
-        while session.in_flight() > 0 {
-            session.poll(1, NOW, &mut visit).map_err(|error| error.to_string())?;
-        }
-        found
+        self.opened().get(table, key)
+    }
+
+    pub(crate) fn scan(&mut self, table: usize, bounds: Bounds<'_>) -> Result<Vec<Row>, String> {
+        self.opened().scan(table, bounds)
     }
 
     /// Compares gets and a scan of some of the keys with the model of all batches.
@@ -708,16 +531,4 @@ fn options_of(seed: u64) -> SimOptions {
     let base = u64::from(SEGMENT_BYTES).max(128 << 10);
     let capacity = base + SEGMENTS * u64::from(SEGMENT_BYTES);
     SimOptions { place: 1, ..SimOptions::new(seed, capacity) }
-}
-
-fn apply(tables: &mut [Rows; 3], batch: &[Change]) {
-    for Change { table, key, action } in batch {
-        let rows = &mut tables[*table];
-        match action {
-            Owned::Put(value) => drop(rows.insert(key.clone(), value.clone())),
-            Owned::Remove => drop(rows.remove(key)),
-            Owned::Drop => rows.clear(),
-            Owned::Add(part) => rows.entry(key.clone()).or_default().extend_from_slice(part),
-        }
-    }
 }

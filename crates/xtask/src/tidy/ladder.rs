@@ -105,7 +105,6 @@ const RUNGS: &[Rung] = &[
             "entresol-host",
             "entresol-nbd",
             "entresol-tier",
-            "entresol-tree",
             "entresol-server",
             "entresol-tree",
             "entresol-volume",

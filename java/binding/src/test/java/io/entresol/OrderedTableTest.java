@@ -362,6 +362,46 @@ class OrderedTableTest {
     }
 
     @Test
+    void valuesLargerThanPagesComeBackByGetsAndScans() {
+        int[] sizes = {10, 600, 9_000, 100_000, 2_000_000};
+        try (Store store = Store.open(options())) {
+            OrderedTable table = store.table("t");
+            for (int number = 0; number < sizes.length; number++) {
+                table.put(bytes("key " + number), filled(sizes[number], number));
+            }
+            assertLarge(table, sizes);
+            // Smaller and larger than before.
+            for (int number = 0; number < sizes.length; number++) {
+                int size = sizes[sizes.length - 1 - number];
+                table.put(bytes("key " + number), filled(size, number));
+            }
+        }
+        int[] reversed = {2_000_000, 100_000, 9_000, 600, 10};
+        try (Store store = Store.open(options())) {
+            assertLarge(store.table("t"), reversed);
+        }
+    }
+
+    private static byte[] filled(int size, int number) {
+        byte[] value = new byte[size];
+        Arrays.fill(value, (byte) number);
+        return value;
+    }
+
+    private static void assertLarge(OrderedTable table, int[] sizes) {
+        for (int number = 0; number < sizes.length; number++) {
+            assertArrayEquals(filled(sizes[number], number), table.get(bytes("key " + number)));
+        }
+        try (TableCursor rows = table.scan(TableRange.ALL)) {
+            for (int number = 0; number < sizes.length; number++) {
+                assertTrue(rows.next());
+                assertArrayEquals(filled(sizes[number], number), rows.value());
+            }
+            assertFalse(rows.next());
+        }
+    }
+
+    @Test
     void aFunctionThatUsesTheStoreIsRefused() {
         try (Store store = Store.open(options().waitingChanges(10_000))) {
             OrderedTable table = store.table("t");
