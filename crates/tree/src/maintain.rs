@@ -24,6 +24,7 @@
 //! 5. The journal lets go of a change once each leaf was merged after it. A round that failed, or
 //!    that held a leaf back, does not count.
 
+mod ahead;
 mod clearing;
 mod confirming;
 mod joins;
@@ -47,10 +48,11 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
+use ahead::{Ahead, PAGES_AHEAD_MAX};
 use clearing::{Clearing, keeps_values, low_limit};
 use confirming::Confirming;
 use leaving::{Leaving, Rounds, node_changes};
-use merging::{Absorbed, Made, Merged, Site, Work};
+use merging::{Absorbed, Made, Merged, Site, Work, read_ahead};
 use passes::{End, Pass, Passes, Position};
 
 /// Most leaves of a round.
@@ -71,6 +73,7 @@ pub struct Progress {
 /// The rounds' state.
 pub(crate) struct Maintainer {
     session: entresol_tier::Session,
+    ahead: Ahead,
     /// The table and the key where the sweep goes on.
     cursor: Position,
     passes: Passes,
@@ -119,9 +122,12 @@ impl Round {
 
 impl Maintainer {
     pub(crate) fn new(store: &Arc<Tiered>, has_closed_record: bool) -> Result<Maintainer> {
-        let session = store.session(SessionOptions { depth: 64, ..SessionOptions::default() })?;
+        let (depth, read_buffer_bytes) = (PAGES_AHEAD_MAX, 16 << 10);
+        let options = SessionOptions { depth, read_buffer_bytes, ..SessionOptions::default() };
+        let session = store.session(options)?;
         Ok(Maintainer {
             session,
+            ahead: Ahead::default(),
             cursor: Position::default(),
             passes: Passes::default(),
             stage: Stage::Idle,
@@ -372,21 +378,25 @@ impl Maintainer {
 
     /// Merges each leaf, and writes the leaves that nothing names so far.
     fn merge(&mut self, shared: &Arc<Shared>, now: Timestamp, mut round: Round) -> Result<Round> {
-        let mut site = Site { shared, session: &mut self.session, now, through: round.through };
-        let mut next = 0;
+        let mut site = self.site(shared, now, round.through);
+        let (mut next, mut prepared, mut held_back) = (0, 0, None);
         while next < round.works.len() {
+            if next == prepared {
+                prepared += read_ahead(&mut site, &mut round.works[next..])?;
+            }
             match round.works[next].merge(&mut site)? {
                 Merged::All => {}
-                Merged::UpTo(rest) => round.works.push(rest),
+                Merged::UpTo(rest) => round.works.push(*rest),
                 Merged::HeldBack(error) => {
                     if !planted!("leaf-held-back-forgotten") {
                         round.pass.through = Sequence(0);
                     }
-                    self.held_back = Some(error);
+                    held_back = Some(error);
                 }
             }
             next += 1;
         }
+        self.held_back = held_back.or(self.held_back.take());
         round.point = self.session.sync_point();
         Ok(round)
     }
@@ -398,10 +408,12 @@ impl Maintainer {
         now: Timestamp,
         mut round: Round,
     ) -> Result<Round> {
-        let mut site = Site { shared, session: &mut self.session, now, through: round.through };
-        for work in &mut round.works {
-            work.write_left(&mut site, &mut self.absorbed)?;
-        }
+        let mut absorbed = std::mem::take(&mut self.absorbed);
+        let mut site = self.site(shared, now, round.through);
+        let mut lefts = round.works.iter_mut();
+        let written = lefts.try_for_each(|work| work.write_left(&mut site, &mut absorbed));
+        self.absorbed = absorbed;
+        written?;
         if planted!("absorbed-leaf-removed-early") {
             joins::remove_leaves(shared, &mut self.session, now, &mut self.absorbed)?;
         }
@@ -460,6 +472,12 @@ impl Maintainer {
         }
         round.point = self.session.sync_point();
         Ok(Stage::Nodes(round, written))
+    }
+
+    /// Where a round of the changes up to `through` does its work.
+    fn site<'s>(&'s mut self, shared: &'s Shared, now: Timestamp, through: Sequence) -> Site<'s> {
+        let Maintainer { session, ahead, .. } = self;
+        Site { shared, session, now, through, ahead }
     }
 
     /// Takes note of the round, and lets the journal go of what is merged everywhere.

@@ -180,6 +180,7 @@ const BUGS: &[Bug] = &[
         test: "queue::both_ends_of_a_table_are_where_its_rows_are",
     },
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
+    Bug { name: "page-read-ahead-kept", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
         name: "delta-of-another-leaf",
         caught_by: MERGING,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use entresol_flash::{Error, Result, Timestamp};
 use entresol_planted::planted;
 
+use super::ahead::{Ahead, PAGES_AHEAD_MAX, PageKey};
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::Filter;
@@ -32,6 +33,10 @@ const SMALL_BYTES_MAX: usize = 2 << 10;
 /// Bytes of a change in a delta page beside key and value.
 const ENTRY_BYTES: usize = 6;
 
+/// Most bytes of changes that are copied for the leaves that are read ahead. With the pages they
+/// take less than the store need not be told of.
+const COPIED_BYTES_MAX: usize = 256 << 10;
+
 /// A leaf of a round, or a group of leaves of which the first absorbs the others.
 pub(super) struct Work {
     pub table: Arc<Table>,
@@ -42,7 +47,15 @@ pub(super) struct Work {
     end: Option<Vec<u8>>,
     /// Of which table of the name it is: it may be dropped meanwhile.
     pub created: Sequence,
+    /// Where its leaves are, once it was prepared.
+    located: Option<Located>,
     pub made: Made,
+}
+
+/// Leaves that are merged together, and their changes.
+struct Located {
+    group: Group,
+    copied: Copied,
 }
 
 /// What a merge made of a leaf.
@@ -83,7 +96,7 @@ pub(super) enum Merged {
     /// All of it.
     All,
     /// Up to where it ends; the directory thought that it had this as well.
-    UpTo(Work),
+    UpTo(Box<Work>),
     /// Nothing: its changes stay where they are.
     HeldBack(Error),
 }
@@ -110,10 +123,14 @@ pub(super) struct Site<'s> {
     pub session: &'s mut entresol_tier::Session,
     pub now: Timestamp,
     pub through: Sequence,
+    pub ahead: &'s mut Ahead,
 }
 
 impl Site<'_> {
-    fn read(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn read(&mut self, key: &PageKey) -> Result<Option<Vec<u8>>> {
+        if let Some(page) = self.ahead.take(key) {
+            return Ok(page);
+        }
         Counters::add(&self.shared.counters.merge_reads, 1);
         self.shared.read(self.session, self.now, key)
     }
@@ -127,7 +144,7 @@ impl Work {
     /// The leaves from `low` to below `end`.
     pub(super) fn new(table: &Arc<Table>, low: Vec<u8>, end: Option<Vec<u8>>) -> Work {
         let (table, created) = (Arc::clone(table), Sequence(0));
-        Work { table, low, high: None, end, created, made: Made::Nothing }
+        Work { table, low, high: None, end, created, located: None, made: Made::Nothing }
     }
 
     /// Whether it merges the leaf that begins at `low`.
@@ -135,12 +152,38 @@ impl Work {
         self.low == low && self.table.id() == table.id()
     }
 
+    /// Locates the leaves, copies their changes, and adds the pages that the merge asks for to
+    /// `wanted`. The bytes that it copied.
+    pub(super) fn prepare(&mut self, site: &Site<'_>, wanted: &mut Vec<PageKey>) -> Result<usize> {
+        let located = self.locate(site)?;
+        let Located { group, copied } = &located;
+        let bytes = copied.bytes();
+        let id = self.table.id();
+        let first = &group.at.child;
+        if group.members.len() == 1 && (copied.is_empty() || takes_delta(first, copied)) {
+            if !copied.is_empty() && first.delta_bytes > 0 {
+                wanted.push(page_key(id, first.page, PageRole::Delta));
+            }
+        } else {
+            let last = group.members.len() - 1;
+            for (index, Member { child, .. }) in group.members.iter().enumerate() {
+                if index < last && is_empty(child) {
+                    continue;
+                }
+                if child.delta_bytes > 0 {
+                    wanted.push(page_key(id, child.page, PageRole::Delta));
+                }
+                wanted.push(page_key(id, child.page, PageRole::Page));
+            }
+        }
+        self.located = Some(located);
+        Ok(bytes)
+    }
+
     /// Reads and merges, and writes the leaves right of the first.
     pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Merged> {
-        let Some((group, copied)) = self.locate(site) else {
-            let lost = "a node that was in memory is not there any more";
-            return Err(damaged(&self.table, &lost));
-        };
+        let located = self.located.take().map_or_else(|| self.locate(site), Ok);
+        let Located { group, copied } = located?;
         let is_single = group.members.len() == 1;
         if is_single && copied.is_empty() {
             return Ok(self.rest());
@@ -167,16 +210,19 @@ impl Work {
     fn rest(&self) -> Merged {
         match &self.high {
             Some(high) if self.end.as_ref().is_none_or(|end| high < end) => {
-                Merged::UpTo(Work::new(&self.table, high.clone(), self.end.clone()))
+                Merged::UpTo(Box::new(Work::new(&self.table, high.clone(), self.end.clone())))
             }
             _ => Merged::All,
         }
     }
 
     /// The leaves, their range, and their changes up to `through`.
-    fn locate(&mut self, site: &Site<'_>) -> Option<(Group, Copied)> {
+    fn locate(&mut self, site: &Site<'_>) -> Result<Located> {
         let mut state = self.table.lock();
-        let Place::Leaf(at) = state.directory.locate(&self.low) else { return None };
+        let Place::Leaf(at) = state.directory.locate(&self.low) else {
+            let lost = "a node that was in memory is not there any more";
+            return Err(damaged(&self.table, &lost));
+        };
         let group = state.directory.group(at, site.shared.options.leaf_bytes_max);
         self.low = state.directory.low_of(&group.at).to_vec();
         self.created = group.at.created;
@@ -185,7 +231,7 @@ impl Work {
         let arena = site.shared.arena.read();
         copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
         copied.retain_through(site.through);
-        Some((group, copied))
+        Ok(Located { group, copied })
     }
 
     fn keys(&self) -> Keys<'_> {
@@ -200,9 +246,7 @@ impl Work {
         copied: &Copied,
     ) -> Result<Option<NewDelta>> {
         let child = &at.child;
-        let bytes = copied.bytes() + ENTRY_BYTES * copied.count() + usize::from(child.delta_bytes);
-        let is_enough = bytes * DELTA_SHARE <= usize::from(child.base_bytes);
-        if child.page == ROOT_PAGE || !is_known(child) || !is_enough {
+        if !takes_delta(child, copied) {
             return Ok(None);
         }
         let key = page_key(self.table.id(), child.page, PageRole::Delta);
@@ -461,6 +505,29 @@ impl Work {
         let high = self.high.as_deref();
         state.pending.remove_through(&mut arena, &self.low, high, site.through);
     }
+}
+
+/// Whether a delta page is enough for a leaf with these changes.
+fn takes_delta(child: &Child, copied: &Copied) -> bool {
+    let bytes = copied.bytes() + ENTRY_BYTES * copied.count() + usize::from(child.delta_bytes);
+    let is_enough = bytes * DELTA_SHARE <= usize::from(child.base_bytes);
+    child.page != ROOT_PAGE && is_known(child) && is_enough
+}
+
+/// Locates the leaves of the first of `works`, and reads what their merges ask for. Of how many it
+/// did so: one at least.
+pub(super) fn read_ahead(site: &mut Site<'_>, works: &mut [Work]) -> Result<usize> {
+    let (mut count, mut copied_bytes) = (0, 0);
+    let mut wanted = Vec::with_capacity(PAGES_AHEAD_MAX);
+    for work in works {
+        copied_bytes += work.prepare(site, &mut wanted)?;
+        count += 1;
+        if wanted.len() >= PAGES_AHEAD_MAX || copied_bytes >= COPIED_BYTES_MAX {
+            break;
+        }
+    }
+    site.ahead.read(site.shared, site.session, site.now, wanted)?;
+    Ok(count)
 }
 
 /// How many rows a delta page removes.
