@@ -48,7 +48,7 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
-use ahead::{Ahead, PAGES_AHEAD_MAX};
+use ahead::Ahead;
 use clearing::{Clearing, keeps_values, low_limit};
 use confirming::Confirming;
 use leaving::{Leaving, Rounds, node_changes};
@@ -122,12 +122,10 @@ impl Round {
 
 impl Maintainer {
     pub(crate) fn new(store: &Arc<Tiered>, has_closed_record: bool) -> Result<Maintainer> {
-        let (depth, read_buffer_bytes) = (PAGES_AHEAD_MAX, 16 << 10);
-        let options = SessionOptions { depth, read_buffer_bytes, ..SessionOptions::default() };
-        let session = store.session(options)?;
+        let session = store.session(SessionOptions { depth: 32, ..SessionOptions::default() })?;
         Ok(Maintainer {
             session,
-            ahead: Ahead::default(),
+            ahead: Ahead::new(store)?,
             cursor: Position::default(),
             passes: Passes::default(),
             stage: Stage::Idle,
@@ -378,11 +376,13 @@ impl Maintainer {
 
     /// Merges each leaf, and writes the leaves that nothing names so far.
     fn merge(&mut self, shared: &Arc<Shared>, now: Timestamp, mut round: Round) -> Result<Round> {
+        self.ahead.clear(now)?;
         let mut site = self.site(shared, now, round.through);
         let (mut next, mut prepared, mut held_back) = (0, 0, None);
         while next < round.works.len() {
-            if next == prepared {
-                prepared += read_ahead(&mut site, &mut round.works[next..])?;
+            if next >= prepared || site.ahead.is_low() {
+                prepared = prepared.max(next);
+                prepared += read_ahead(&mut site, &mut round.works[prepared..])?;
             }
             match round.works[next].merge(&mut site)? {
                 Merged::All => {}
@@ -397,6 +397,7 @@ impl Maintainer {
             next += 1;
         }
         self.held_back = held_back.or(self.held_back.take());
+        self.ahead.clear(now)?;
         round.point = self.session.sync_point();
         Ok(round)
     }
@@ -424,11 +425,11 @@ impl Maintainer {
     /// Removes delta pages whose leaf was written anew, and leaves that were absorbed.
     fn remove_deltas(&mut self, shared: &Arc<Shared>, now: Timestamp, round: &Round) -> Result<()> {
         joins::remove_leaves(shared, &mut self.session, now, &mut self.absorbed)?;
+        let mut deltas = Vec::new();
         for work in &round.works {
             match &work.made {
                 Made::Leaves(made) if made.had_delta => {
-                    let key = page_key(work.table.id(), made.number, PageRole::Delta);
-                    shared.remove(&mut self.session, now, &key)?;
+                    deltas.push(page_key(work.table.id(), made.number, PageRole::Delta));
                 }
                 Made::Small(_) => {
                     let state = work.table.lock();
@@ -439,7 +440,7 @@ impl Maintainer {
                 _ => {}
             }
         }
-        Ok(())
+        shared.remove_all(&mut self.session, now, &deltas)
     }
 
     /// Writes inner nodes; the round ends where none is left to write.

@@ -12,7 +12,9 @@ use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::corrupt;
-use crate::format::{PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key};
+use crate::format::{
+    PAGE_KEY_BYTES, PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key,
+};
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::merge::{LeafLimits, MergeFunction};
@@ -216,6 +218,30 @@ impl Shared {
         let options = PutOptions { durability, lifespan, ..PutOptions::default() };
         let put = Operation::Put { key: self.key(key), value, options };
         session.run(now, put, &mut |_| {})
+    }
+
+    /// Removes pages that nothing names, the reads that it takes side by side.
+    pub(crate) fn remove_all(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        pages: &[[u8; PAGE_KEY_BYTES]],
+    ) -> Result<()> {
+        let mut ended = Ok(());
+        let mut end = |_: u64, outcome: Result<Outcome<'_>>| {
+            if let Err(error) = outcome {
+                ended = Err(error);
+            }
+        };
+        for page in pages {
+            let condition = Condition::Always;
+            let remove = Operation::Remove { key: self.key(page), condition };
+            session.submit(0, now, remove, &mut end);
+        }
+        while session.in_flight() > 0 {
+            session.poll(session.in_flight(), now, &mut end)?;
+        }
+        ended
     }
 
     /// Removes a page that nothing names.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use entresol_flash::{Error, Result, Timestamp};
 use entresol_planted::planted;
 
-use super::ahead::{Ahead, PAGES_AHEAD_MAX, PageKey};
+use super::ahead::{Ahead, PageKey};
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::Filter;
@@ -32,10 +32,6 @@ const DELTA_SHARE: usize = 3;
 const SMALL_BYTES_MAX: usize = 2 << 10;
 /// Bytes of a change in a delta page beside key and value.
 const ENTRY_BYTES: usize = 6;
-
-/// Most bytes of changes that are copied for the leaves that are read ahead. With the pages they
-/// take less than the store need not be told of.
-const COPIED_BYTES_MAX: usize = 256 << 10;
 
 /// A leaf of a round, or a group of leaves of which the first absorbs the others.
 pub(super) struct Work {
@@ -128,7 +124,7 @@ pub(super) struct Site<'s> {
 
 impl Site<'_> {
     fn read(&mut self, key: &PageKey) -> Result<Option<Vec<u8>>> {
-        if let Some(page) = self.ahead.take(key) {
+        if let Some(page) = self.ahead.take(self.now, key)? {
             return Ok(page);
         }
         Counters::add(&self.shared.counters.merge_reads, 1);
@@ -152,38 +148,41 @@ impl Work {
         self.low == low && self.table.id() == table.id()
     }
 
-    /// Locates the leaves, copies their changes, and adds the pages that the merge asks for to
-    /// `wanted`. The bytes that it copied.
-    pub(super) fn prepare(&mut self, site: &Site<'_>, wanted: &mut Vec<PageKey>) -> Result<usize> {
+    /// Locates the leaves, copies their changes, and asks for the pages that the merge reads.
+    fn prepare(&mut self, site: &mut Site<'_>) -> Result<()> {
         let located = self.locate(site)?;
         let Located { group, copied } = &located;
-        let bytes = copied.bytes();
-        let id = self.table.id();
         let first = &group.at.child;
-        if group.members.len() == 1 && (copied.is_empty() || takes_delta(first, copied)) {
-            if !copied.is_empty() && first.delta_bytes > 0 {
-                wanted.push(page_key(id, first.page, PageRole::Delta));
+        let is_single = group.members.len() == 1;
+        let takes_delta = is_single && takes_delta(first, copied);
+        let last = group.members.len() - 1;
+        for (index, Member { child, .. }) in group.members.iter().enumerate() {
+            let is_read = !(is_single && copied.is_empty() || index < last && is_empty(child));
+            if is_read && child.delta_bytes > 0 {
+                self.ask(site, child.page, PageRole::Delta);
             }
-        } else {
-            let last = group.members.len() - 1;
-            for (index, Member { child, .. }) in group.members.iter().enumerate() {
-                if index < last && is_empty(child) {
-                    continue;
-                }
-                if child.delta_bytes > 0 {
-                    wanted.push(page_key(id, child.page, PageRole::Delta));
-                }
-                wanted.push(page_key(id, child.page, PageRole::Page));
+            if is_read && !takes_delta {
+                self.ask(site, child.page, PageRole::Page);
             }
         }
+        site.ahead.hold_copied(copied.bytes());
         self.located = Some(located);
-        Ok(bytes)
+        Ok(())
+    }
+
+    fn ask(&self, site: &mut Site<'_>, page: u32, role: PageRole) {
+        site.ahead.ask(site.shared, site.now, page_key(self.table.id(), page, role));
     }
 
     /// Reads and merges, and writes the leaves right of the first.
     pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Merged> {
-        let located = self.located.take().map_or_else(|| self.locate(site), Ok);
-        let Located { group, copied } = located?;
+        let Located { group, copied } = match self.located.take() {
+            Some(located) => {
+                site.ahead.release_copied(located.copied.bytes());
+                located
+            }
+            None => self.locate(site)?,
+        };
         let is_single = group.members.len() == 1;
         if is_single && copied.is_empty() {
             return Ok(self.rest());
@@ -514,19 +513,18 @@ fn takes_delta(child: &Child, copied: &Copied) -> bool {
     child.page != ROOT_PAGE && is_known(child) && is_enough
 }
 
-/// Locates the leaves of the first of `works`, and reads what their merges ask for. Of how many it
-/// did so: one at least.
+/// Locates leaves from the first of `works` on, and asks for the pages of their merges, as far as
+/// there is room. Of how many it did so.
 pub(super) fn read_ahead(site: &mut Site<'_>, works: &mut [Work]) -> Result<usize> {
-    let (mut count, mut copied_bytes) = (0, 0);
-    let mut wanted = Vec::with_capacity(PAGES_AHEAD_MAX);
+    let mut count = 0;
     for work in works {
-        copied_bytes += work.prepare(site, &mut wanted)?;
-        count += 1;
-        if wanted.len() >= PAGES_AHEAD_MAX || copied_bytes >= COPIED_BYTES_MAX {
+        if !site.ahead.has_room() {
             break;
         }
+        work.prepare(site)?;
+        count += 1;
     }
-    site.ahead.read(site.shared, site.session, site.now, wanted)?;
+    site.ahead.hand_over()?;
     Ok(count)
 }
 
