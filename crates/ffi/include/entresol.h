@@ -245,7 +245,8 @@ int64_t entresol_pool_release(int64_t pool);
  * (none, lz4, zstd), mode (open, overwrite, reformat, read-only), encryption-key (64 hexadecimal
  * digits), write-budget (bytes a second, for caches only; 0 for none), buffer-directory, journal
  * (bytes of the device for the journal that ordered tables need; 0 for none), tables-waiting (most
- * bytes of their changes that wait in memory). */
+ * bytes of their changes that wait in memory), tables-filter-bits (of memory for each of their rows,
+ * by which gets of absent keys read nothing; 0 for none). */
 int64_t entresol_store_open(int64_t options, int64_t length);
 
 /* Begins `count` requests; how many were answered at once. The first word of each becomes 1 if it

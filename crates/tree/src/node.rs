@@ -1,12 +1,17 @@
 //! Inner nodes in memory: where a key's leaf is, without a read.
 
+mod filters;
 mod leaving;
 
 use std::cell::Cell;
 
+use entresol_planted::planted;
+
+use crate::filter::KeyHash;
 use crate::format::{Child, Children, ChildrenBuilder, Damage, NodeFrame};
 use crate::sequence::Sequence;
 
+use filters::LeafFilters;
 pub(crate) use leaving::{Edition, Leaving};
 
 /// A node is split where its page would be larger.
@@ -53,6 +58,10 @@ pub(crate) struct Node {
     /// Where each separator ends.
     ends: Vec<u32>,
     children: Vec<Child>,
+    /// Which keys each leaf may hold; of nodes of level 1 only.
+    filters: LeafFilters,
+    /// Its page on flash lacks filters that it has.
+    pub lacks_filters: bool,
     /// Which children are in memory; of nodes above level 1 only.
     loaded: Vec<Option<NodeId>>,
     /// Whether a search came through it since somebody looked.
@@ -84,6 +93,8 @@ impl Node {
             separators: Vec::new(),
             ends: Vec::new(),
             children: Vec::new(),
+            filters: LeafFilters::default(),
+            lacks_filters: false,
             loaded: Vec::new(),
             used: Cell::new(true),
         }
@@ -110,6 +121,9 @@ impl Node {
             let child = children.child(index)?;
             let child = if is_exact { child } else { Child { page: child.page, ..UNKNOWN } };
             node.insert(index, &separator, child, None);
+        }
+        if is_exact || planted!("filters-believed-after-a-crash") {
+            node.filters = LeafFilters::of(&children.filters()?);
         }
         node.changes = 0;
         Ok(node)
@@ -168,6 +182,27 @@ impl Node {
         &mut self.children[index]
     }
 
+    /// Which keys leaf `index` may hold, with its delta page. Empty: any.
+    pub(crate) fn filter(&self, index: usize) -> &[u8] {
+        self.filters.get(index)
+    }
+
+    /// Leaf `index` holds no other keys than those of `filter`.
+    pub(crate) fn set_filter(&mut self, index: usize, filter: &[u8]) {
+        let count = self.count();
+        self.filters.set(index, count, filter);
+    }
+
+    /// The delta page of leaf `index` has these keys.
+    pub(crate) fn add_keys(&mut self, index: usize, keys: &[KeyHash]) {
+        self.filters.add(index, keys);
+    }
+
+    /// Whether a filter of a leaf tells something.
+    pub(crate) fn has_filters(&self) -> bool {
+        self.filters.has_any()
+    }
+
     /// The node of child `index`, if it is in memory.
     pub(crate) fn loaded(&self, index: usize) -> Option<NodeId> {
         self.loaded[index].filter(|node| node.0 & HAS_LEFT == 0)
@@ -211,6 +246,7 @@ impl Node {
             *end += separator.len() as u32;
         }
         self.children.insert(index, child);
+        self.filters.insert(index);
         if self.level > 1 {
             self.loaded.insert(index, loaded);
         }
@@ -232,6 +268,7 @@ impl Node {
         for child in self.children.drain(from..to) {
             self.leaving.remove(child.page);
         }
+        self.filters.remove(from..to);
         if self.level > 1 {
             self.loaded.drain(from..to);
         }
@@ -245,6 +282,7 @@ impl Node {
         let start = self.separators.len() as u32;
         self.separators.extend_from_slice(&other.separators);
         self.ends.extend(other.ends.iter().map(|end| end + start));
+        self.filters.append(self.children.len(), other.filters, other.children.len());
         self.children.extend_from_slice(&other.children);
         self.loaded.extend_from_slice(&other.loaded);
         self.leaving.extend(other.leaving);
@@ -333,6 +371,7 @@ impl Node {
         right.separators = self.separators.split_off(start);
         right.ends = self.ends.split_off(at).into_iter().map(|end| end - start as u32).collect();
         right.children = self.children.split_off(at);
+        right.filters = self.filters.split_off(at);
         right.leaving =
             self.leaving.split_off(|page| right.children.iter().any(|child| child.page == page));
         if self.level > 1 {
@@ -365,6 +404,7 @@ impl Node {
     pub(crate) fn page_bytes(
         &self,
         sequence: Sequence,
+        with: With,
         may_name: impl Fn(NodeId) -> bool,
     ) -> Option<Vec<u8>> {
         let mut builder = ChildrenBuilder::default();
@@ -376,8 +416,14 @@ impl Node {
             if below.is_none_or(&may_name) && !leaves(index) {
                 // Who opens the page takes all up to the next child for the range of this one.
                 let unknown = Child { page: child.page, ..UNKNOWN };
-                builder
-                    .push(self.separator(index), if leaves(index + 1) { unknown } else { *child });
+                match (leaves(index + 1), with) {
+                    (true, _) => builder.push(self.separator(index), unknown),
+                    (false, With::Facts) => builder.push(self.separator(index), *child),
+                    (false, With::Filters) => {
+                        let filter = self.filter(index);
+                        builder.push_filtered(self.separator(index), *child, filter);
+                    }
+                }
             } else if index == 0 {
                 return None;
             }
@@ -392,9 +438,19 @@ impl Node {
             + self.separators.capacity()
             + self.ends.capacity() * size_of::<u32>()
             + self.children.capacity() * size_of::<Child>()
+            + self.filters.memory_bytes()
             + self.loaded.capacity() * size_of::<Option<NodeId>>()
             + self.leaving.memory_bytes()
     }
+}
+
+/// What a page says of each leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum With {
+    /// Its number and its sizes.
+    Facts,
+    /// Which keys it may hold, too.
+    Filters,
 }
 
 /// Which child of a node came last.

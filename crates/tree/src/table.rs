@@ -20,9 +20,9 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) use copied::{Copied, Keys, next_key};
 pub(crate) use directory::Directory;
 pub(crate) use ends::{EndBound, Ends, Side};
-pub(crate) use joins::{Group, Member, Replacement, is_empty};
+pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
-pub(crate) use place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE};
+pub(crate) use place::{LeafAt, Learnt, Missing, NewChild, Place, ROOT_PAGE};
 pub(crate) use sides::Sides;
 pub(crate) use watches::{Watch, Watches};
 

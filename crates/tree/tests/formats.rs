@@ -41,6 +41,15 @@ fn delta() -> Vec<u8> {
 }
 
 fn inner() -> Vec<u8> {
+    inner_with([b"", b""])
+}
+
+fn inner_with_filters() -> Vec<u8> {
+    inner_with([b"", b"filter"])
+}
+
+/// Of two leaves with these filters.
+fn inner_with(filters: [&[u8]; 2]) -> Vec<u8> {
     let mut builder = ChildrenBuilder::default();
     let child = |page| Child {
         page,
@@ -50,8 +59,8 @@ fn inner() -> Vec<u8> {
         rows: 60,
         filter: 0xf0,
     };
-    builder.push(b"", child(2));
-    builder.push(b"row:3", child(4));
+    builder.push_filtered(b"", child(2), filters[0]);
+    builder.push_filtered(b"row:3", child(4), filters[1]);
     let frame = NodeFrame { level: 1, high_key: None, right: 0, sequence: Sequence(9) };
     builder.node(frame)
 }
@@ -103,12 +112,13 @@ fn batch() -> Vec<u8> {
 }
 
 /// Each structure under the name of its image.
-fn structures() -> [(&'static str, Vec<u8>); 9] {
+fn structures() -> [(&'static str, Vec<u8>); 10] {
     [
         ("leaf", leaf(false)),
         ("leaf-sequences", leaf(true)),
         ("delta", delta()),
         ("inner", inner()),
+        ("inner-filters", inner_with_filters()),
         ("root", root()),
         ("root-new", new_root()),
         ("root-small", small_root()),
@@ -155,6 +165,16 @@ fn a_page_says_what_was_built() {
         assert_eq!(children.position(key).unwrap(), position);
     }
     assert_eq!(children.child(1).unwrap().page, 4);
+    assert!(children.filters().unwrap().is_empty());
+    let bytes = inner_with_filters();
+    let children = Children::parse(&bytes).unwrap();
+    children.check().unwrap();
+    assert_eq!(children.child(1).unwrap().page, 4);
+    assert_eq!(children.filters().unwrap(), [&b""[..], b"filter"]);
+    let mut cut = bytes.clone();
+    cut[26] -= 1;
+    let damage = Children::parse(&cut).and_then(|children| children.check()).unwrap_err();
+    assert_eq!(damage.field, "a filter");
     let bytes = root();
     let table = Root::decode(&bytes).unwrap();
     assert_eq!((table.name, table.created, &*table.page), (&b"a table"[..], 5, &leaf(false)[..]));
@@ -180,6 +200,7 @@ fn exercise(bytes: &[u8], key: &[u8]) {
     if let Ok(children) = Children::parse(bytes) {
         let _ = children.check();
         let _ = children.position(key);
+        let _ = children.filters();
         for index in 0..children.count() {
             let _ = children.child(index);
         }

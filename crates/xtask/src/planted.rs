@@ -145,6 +145,16 @@ const BUGS: &[Bug] = &[
         test: "leaving::tables_that_nobody_has_leave_memory_and_come_back_with_all_their_rows",
     },
     Bug {
+        name: "filter-without-delta-keys",
+        caught_by: TABLES,
+        test: "absent::tables_with_filters_hold_what_a_map_holds",
+    },
+    Bug {
+        name: "filters-believed-after-a-crash",
+        caught_by: TABLES,
+        test: "absent::after_a_crash_no_filter_hides_a_row",
+    },
+    Bug {
         name: "table-left-with-nodes",
         caught_by: TABLES,
         test: "dropping::a_dropped_table_has_none_of_its_old_rows_after_any_crash",

@@ -147,6 +147,9 @@ pub(crate) struct BenchArgs {
     /// Shards of the embedded store; otherwise 2, and 1 of ordered tables
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
+    /// Bits of memory for each row of an ordered table, by which gets of absent keys read nothing
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=32))]
+    filter_bits: Option<u8>,
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -384,6 +387,7 @@ impl BenchArgs {
             },
             // Tables use the journal of one shard: that of others would lie idle.
             shards: self.shards.unwrap_or(if self.name.is_ordered() { 1 } else { 2 }),
+            absent_filter_bits: self.filter_bits.unwrap_or(0),
             seed: self.seed,
             target: self.server()?,
             server_pid: self.server_pid,
@@ -440,6 +444,7 @@ impl BenchArgs {
             ),
             ("--write-mode", changes_write_mode, is_engine && !matches!(name, Device | Grid)),
             ("--shards", self.shards.is_some(), is_engine && !matches!(name, Device | Grid)),
+            ("--filter-bits", self.filter_bits.is_some(), has_own_keys),
             ("--server-pid", self.server_pid.is_some(), !is_engine),
             ("--dir", self.dir.is_some(), is_engine || self.fio),
             ("--server-threads", self.server_threads.is_some(), is_engine && name == Grid),

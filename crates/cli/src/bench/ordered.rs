@@ -35,6 +35,7 @@ fn begin(bench: &str, setup: &Setup) -> Report {
     report.set("data_bytes", sizing.data);
     report.set("memory_cap_bytes", sizing.memory);
     report.set("waiting_bytes_max", sizing.waiting);
+    report.set("filter_bits", setup.absent_filter_bits);
     report
 }
 

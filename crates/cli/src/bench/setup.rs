@@ -40,6 +40,8 @@ pub(crate) struct Setup {
     pub(crate) durability: Durability,
     pub(crate) write_mode: WriteMode,
     pub(crate) shards: u16,
+    /// As of ordered tables.
+    pub(crate) absent_filter_bits: u8,
     pub(crate) seed: u64,
     pub(crate) target: Option<Address>,
     pub(crate) server_pid: Option<u32>,

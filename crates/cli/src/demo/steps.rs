@@ -59,6 +59,7 @@ impl<'a> Stage<'a> {
             durability: Durability::Process,
             write_mode: WriteMode::Through,
             shards: 2,
+            absent_filter_bits: 0,
             seed: 1,
             target: None,
             server_pid: None,

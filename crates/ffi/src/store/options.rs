@@ -64,6 +64,7 @@ fn set(options: &mut HostedOptions, name: &str, value: &str) -> Result<(), Failu
         "cache" => options.tiered.cache_bytes = Some(number(name, value)?),
         "journal" => store.journal_bytes = number(name, value)?,
         "tables-waiting" => options.tree.waiting_bytes_max = number(name, value)?,
+        "tables-filter-bits" => options.tree.absent_filter_bits = number(name, value)?,
         "shards" => store.shards = number(name, value)?,
         "segment" => store.segment_bytes = number(name, value)?,
         "durability" => store.durability = durability(name, value)?,
@@ -175,6 +176,7 @@ mod tests {
             "shards=3",
             "journal=4194304",
             "tables-waiting=77",
+            "tables-filter-bits=10",
             "mode=reformat",
         ]
         .join("\n");
@@ -183,6 +185,7 @@ mod tests {
         assert_eq!(options.capacity_bytes, Some(1 << 20));
         assert_eq!(options.tiered.memory_bytes, 99);
         assert_eq!(options.tree.waiting_bytes_max, 77);
+        assert_eq!(options.tree.absent_filter_bits, 10);
         let store = options.tiered.store;
         assert_eq!(store.journal_bytes, 4 << 20);
         assert_eq!((store.shards, store.mode), (3, OpenMode::Reformat));

@@ -8,6 +8,8 @@ use crate::sequence::Sequence;
 
 /// Bytes of an entry before its suffix.
 const FIXED_BYTES: usize = 30;
+/// Most bytes of the filters of a node's leaves. Those that do not fit are left out.
+const FILTER_BYTES_MAX: usize = 40 << 10;
 
 /// A page of the level below, and what is known of it without a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,6 +94,22 @@ impl<'a> Children<'a> {
         })
     }
 
+    /// The filters of the leaves, in their order: empty ones tell nothing. None, where the page has
+    /// no filters at all.
+    pub fn filters(&self) -> Result<Vec<&'a [u8]>, Damage> {
+        let (mut rest, mut filters) = (self.frame.filters, Vec::new());
+        while !rest.is_empty() {
+            let length = usize::from(u16_at(rest, 0).unwrap_or(u16::MAX));
+            let filter = rest.get(2..2 + length);
+            filters.push(filter.ok_or_else(|| Damage::new("a filter", length, rest.len()))?);
+            rest = &rest[2 + length..];
+        }
+        if !filters.is_empty() && filters.len() != self.count() {
+            return Err(Damage::new("filters of a node", filters.len(), self.count()));
+        }
+        Ok(filters)
+    }
+
     /// The child whose range has `key`: the last one whose separator is not above it. The first
     /// one, where all separators are above.
     pub fn position(&self, key: &[u8]) -> Result<usize, Damage> {
@@ -134,7 +152,7 @@ impl<'a> Children<'a> {
             }
             std::mem::swap(&mut before, &mut separator);
         }
-        Ok(())
+        self.filters().map(drop)
     }
 }
 
@@ -143,6 +161,9 @@ impl<'a> Children<'a> {
 pub struct ChildrenBuilder {
     separators: Vec<u8>,
     entries: Vec<Entry>,
+    /// Of each child the length and the bytes of its filter.
+    filters: Vec<u8>,
+    has_filters: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -171,10 +192,23 @@ impl ChildrenBuilder {
     /// # Panics
     /// Where the separator is longer than a key may be.
     pub fn push(&mut self, separator: &[u8], child: Child) {
+        self.push_filtered(separator, child, &[]);
+    }
+
+    /// As `push`, of a leaf with a filter of its keys; an empty one tells nothing.
+    ///
+    /// # Panics
+    /// As `push` does.
+    pub fn push_filtered(&mut self, separator: &[u8], child: Child, filter: &[u8]) {
         assert!(separator.len() <= ROW_KEY_BYTES_MAX, "a separator that a node holds");
         let start = self.separators.len() as u32;
         self.separators.extend_from_slice(separator);
         self.entries.push(Entry { start, separator_bytes: separator.len() as u16, child });
+        let fits = self.filters.len() + filter.len() <= FILTER_BYTES_MAX;
+        let filter = if fits { filter } else { &[] };
+        self.filters.extend_from_slice(&(filter.len() as u16).to_le_bytes());
+        self.filters.extend_from_slice(filter);
+        self.has_filters |= !filter.is_empty();
     }
 
     /// The inner node of all children that were added.
@@ -186,6 +220,7 @@ impl ChildrenBuilder {
         let last = self.entries.len() - 1;
         let prefix_bytes = common_prefix_bytes(self.separator(0), self.separator(last));
         let high_key = frame.high_key.unwrap_or_default();
+        let filters = if self.has_filters { &self.filters[..] } else { &[] };
         let header = Header {
             kind: PageKind::Inner,
             level: frame.level,
@@ -196,6 +231,7 @@ impl ChildrenBuilder {
             high_key_bytes: high_key.len() as u16,
             sequence: frame.sequence,
             link: frame.right.into(),
+            filter_bytes: filters.len() as u32,
         };
         let mut out = header.encode().to_vec();
         out.extend_from_slice(high_key);
@@ -209,6 +245,7 @@ impl ChildrenBuilder {
             let suffix = &self.separator(index)[prefix_bytes..];
             encode(&entry.child, suffix, &mut out);
         }
+        out.extend_from_slice(filters);
         assert!(out.len() <= super::PAGE_BYTES_MAX, "a node within its largest size");
         out
     }

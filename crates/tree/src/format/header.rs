@@ -1,6 +1,6 @@
 //! What each page begins with.
 
-use super::{Damage, FORMAT_VERSION, array_at, u16_at, u64_at};
+use super::{Damage, FORMAT_VERSION, array_at, u16_at, u32_at, u64_at};
 use crate::sequence::Sequence;
 
 /// Bytes of a page's header.
@@ -8,6 +8,7 @@ pub const HEADER_BYTES: usize = 32;
 
 const HAS_HIGH_KEY: u8 = 1;
 const HAS_SEQUENCES: u8 = 2;
+const HAS_FILTERS: u8 = 4;
 
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct Header {
     /// Of a leaf or an inner node: the page to the right, 0 for none. Of a delta page: the sequence
     /// of the leaf that it changes.
     pub link: u64,
+    /// Of an inner node: bytes of the leaves' filters, which are the last ones of the page.
+    pub filter_bytes: u32,
 }
 
 impl Header {
@@ -66,7 +69,8 @@ impl Header {
         let mut out = [0; HEADER_BYTES];
         out[0] = self.kind.byte();
         out[1] = u8::from(self.has_high_key) * HAS_HIGH_KEY
-            + u8::from(self.has_sequences) * HAS_SEQUENCES;
+            + u8::from(self.has_sequences) * HAS_SEQUENCES
+            + u8::from(self.filter_bytes > 0) * HAS_FILTERS;
         out[2..4].copy_from_slice(&self.count.to_le_bytes());
         out[4..6].copy_from_slice(&self.prefix_bytes.to_le_bytes());
         out[6..8].copy_from_slice(&self.high_key_bytes.to_le_bytes());
@@ -74,6 +78,7 @@ impl Header {
         out[16..24].copy_from_slice(&self.link.to_le_bytes());
         out[24] = FORMAT_VERSION;
         out[25] = self.level;
+        out[26..30].copy_from_slice(&self.filter_bytes.to_le_bytes());
         out
     }
 
@@ -86,9 +91,14 @@ impl Header {
         if fixed[24] != FORMAT_VERSION {
             return Err(damage("version of a page", 24, FORMAT_VERSION.into()));
         }
-        if fixed[1] > HAS_HIGH_KEY + HAS_SEQUENCES {
-            return Err(damage("flags of a page", 1, 3));
+        let flags_max = match kind {
+            PageKind::Inner => HAS_HIGH_KEY + HAS_SEQUENCES + HAS_FILTERS,
+            PageKind::Leaf | PageKind::Delta => HAS_HIGH_KEY + HAS_SEQUENCES,
+        };
+        if fixed[1] > flags_max {
+            return Err(damage("flags of a page", 1, flags_max.into()));
         }
+        let has_filters = fixed[1] & HAS_FILTERS != 0;
         let header = Header {
             kind,
             level: fixed[25],
@@ -99,6 +109,7 @@ impl Header {
             high_key_bytes: u16_at(&fixed, 6).unwrap_or_default(),
             sequence: Sequence(u64_at(&fixed, 8).unwrap_or_default()),
             link: u64_at(&fixed, 16).unwrap_or_default(),
+            filter_bytes: u32_at(&fixed, 26).filter(|_| has_filters).unwrap_or_default(),
         };
         if (kind == PageKind::Inner) != (header.level > 0) {
             return Err(damage("level of a page", 25, 255 * usize::from(kind == PageKind::Inner)));
@@ -115,6 +126,8 @@ pub(crate) struct Frame<'a> {
     pub prefix: &'a [u8],
     offsets: &'a [u8],
     entries: &'a [u8],
+    /// The leaves' filters, still unchecked.
+    pub filters: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
@@ -131,10 +144,15 @@ impl<'a> Frame<'a> {
         let (high_key, rest) = cut(rest, header.high_key_bytes.into(), "high key of a page")?;
         let (prefix, rest) = cut(rest, header.prefix_bytes.into(), "prefix of a page")?;
         let (offsets, entries) = cut(rest, 2 * usize::from(header.count), "offsets of a page")?;
+        let filter_bytes = header.filter_bytes as usize;
+        let Some(entry_bytes) = entries.len().checked_sub(filter_bytes) else {
+            return Err(Damage::new("filters of a page", filter_bytes, entries.len()));
+        };
+        let (entries, filters) = entries.split_at(entry_bytes);
         if !header.has_high_key && !high_key.is_empty() {
             return Err(Damage::new("high key of a last page", high_key.len(), 0));
         }
-        Ok(Frame { header, high_key, prefix, offsets, entries })
+        Ok(Frame { header, high_key, prefix, offsets, entries, filters })
     }
 
     pub(crate) fn count(&self) -> usize {

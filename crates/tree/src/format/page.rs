@@ -234,6 +234,7 @@ impl PageBuilder {
             high_key_bytes: high_key.len() as u16,
             sequence: frame.sequence,
             link: frame.link,
+            filter_bytes: 0,
         };
         let mut out = Vec::with_capacity(HEADER_BYTES + self.bytes.len());
         out.extend_from_slice(&header.encode());

@@ -60,6 +60,7 @@ pub(super) fn lengthen(bytes: &[u8]) -> Result<Vec<u8>, Damage> {
         high_key_bytes: 0,
         sequence,
         link: 0,
+        filter_bytes: 0,
     };
     let mut out = Vec::with_capacity(HEADER_BYTES + bytes.len() + 4 * count);
     out.extend_from_slice(&header.encode());

@@ -9,7 +9,7 @@ use entresol_planted::planted;
 use super::ahead::{Ahead, PageKey};
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
-use crate::filter::Filter;
+use crate::filter::{Filter, KeyHash, leaf_filter};
 use crate::format::{
     Child, Damage, Effect, FORMAT_VERSION, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows,
     page_key,
@@ -22,7 +22,8 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{
-    Copied, Group, Keys, LeafAt, Member, NewChild, Place, ROOT_PAGE, Replacement, Table, is_empty,
+    Copied, Group, Keys, LeafAt, LeafKeys, Member, NewChild, Place, ROOT_PAGE, Replacement, Table,
+    is_empty,
 };
 use crate::values::marker_key;
 
@@ -59,7 +60,7 @@ pub(super) enum Made {
     /// Nothing: there was nothing to merge.
     Nothing,
     /// A delta page in place of the one before.
-    Delta { at: LeafAt, delta: NewDelta },
+    Delta { at: LeafAt, delta: NewDelta, keys: Vec<KeyHash> },
     /// Leaves in place of the leaf.
     Leaves(NewLeaves),
     /// The first record of a small table, by its page.
@@ -74,6 +75,8 @@ pub(super) struct NewLeaves {
     /// Its page, unless that was written with the others.
     page: Option<Vec<u8>>,
     child: Child,
+    /// Of its keys.
+    filter: Vec<u8>,
     /// Leaves that it absorbs, by their numbers.
     absorbed: Vec<u32>,
     others: Vec<NewChild>,
@@ -191,7 +194,9 @@ impl Work {
             write_marker(site, &self.table)?;
         }
         if is_single && let Some(delta) = self.merge_into_delta(site, &group.at, &copied)? {
-            self.made = Made::Delta { at: group.at, delta };
+            let has_filter = group.at.is_filtered || site.shared.options.absent_filter_bits > 0;
+            let keys = if has_filter { self.keys_of(&delta.page)? } else { Vec::new() };
+            self.made = Made::Delta { at: group.at, delta, keys };
             return Ok(self.rest());
         }
         let mut input = self.read(site, group, copied)?;
@@ -389,18 +394,40 @@ impl Work {
         let mut made = made.into_iter();
         let first = made.next().expect("a merge makes a leaf");
         let child = child_of(&first, site.through);
+        let filter = self.filter_of(site, &first)?;
         let mut others = Vec::with_capacity(made.len());
         for leaf in made {
             site.write(&page_key(self.table.id(), leaf.number, PageRole::Page), &leaf.page)?;
-            let child = child_of(&leaf, site.through);
-            others.push(NewChild { separator: leaf.separator.unwrap_or_default(), child });
+            let (child, filter) = (child_of(&leaf, site.through), self.filter_of(site, &leaf)?);
+            let separator = leaf.separator.unwrap_or_default();
+            others.push(NewChild { separator, child, filter });
         }
         let mut page = Some(first.page);
         if grows && let Some(page) = page.take() {
             site.write(&page_key(self.table.id(), first.number, PageRole::Page), &page)?;
         }
         let (number, had_delta, absorbed) = (first.number, false, Vec::new());
-        Ok(NewLeaves { number, had_delta, page, child, absorbed, others, grows })
+        Ok(NewLeaves { number, had_delta, page, child, filter, absorbed, others, grows })
+    }
+
+    /// What is known of the keys of a new leaf.
+    fn filter_of(&self, site: &Site<'_>, leaf: &NewLeaf) -> Result<Vec<u8>> {
+        match site.shared.options.absent_filter_bits {
+            0 => Ok(Vec::new()),
+            key_bits => Ok(leaf_filter(&self.keys_of(&leaf.page)?, key_bits)),
+        }
+    }
+
+    /// The keys of a page of rows.
+    fn keys_of(&self, page: &[u8]) -> Result<Vec<KeyHash>> {
+        let damage = |damage| damaged(&self.table, &damage);
+        let rows = Rows::parse(page).map_err(damage)?;
+        let mut key = Vec::new();
+        let hash = |index| {
+            rows.row(index).map_err(damage)?.key.copy_to(&mut key);
+            Ok(KeyHash::of(&key))
+        };
+        (0..rows.count()).map(hash).collect()
     }
 
     /// Writes what others wait for, enters it, and lets the changes leave memory. Leaves that were
@@ -413,13 +440,14 @@ impl Work {
         let id = self.table.id();
         match &mut self.made {
             Made::Nothing => return Ok(()),
-            Made::Delta { at, delta } => {
+            Made::Delta { at, delta, keys } => {
                 site.write(&page_key(id, at.child.page, PageRole::Delta), &delta.page)?;
                 Counters::add(&site.shared.counters.delta_writes, 1);
                 let delta_bytes = delta.page.len() as u16;
                 let leaf = Child { delta_bytes, filter: delta.filter.0, ..at.child };
+                let keys = LeafKeys::More(std::mem::take(keys));
                 let (absorbed, others) = (Vec::new(), Vec::new());
-                if !self.enter(site, Replacement { leaf, absorbed, others }, None) {
+                if !self.enter(site, Replacement { leaf, keys, absorbed, others }, None) {
                     return Ok(());
                 }
             }
@@ -433,7 +461,8 @@ impl Work {
                 let (leaf, others) = (made.child, std::mem::take(&mut made.others));
                 let grown = made.grows.then_some(made.number);
                 let absorbed = std::mem::take(&mut made.absorbed);
-                if !self.enter(site, Replacement { leaf, absorbed, others }, grown) {
+                let keys = LeafKeys::Filter(std::mem::take(&mut made.filter));
+                if !self.enter(site, Replacement { leaf, keys, absorbed, others }, grown) {
                     return Ok(());
                 }
             }

@@ -10,12 +10,12 @@ use entresol_flash::{Outcome as Stored, Result};
 
 use super::Next;
 use crate::error::damaged;
-use crate::filter::Filter;
+use crate::filter::{Filter, KeyHash, leaf_filter};
 use crate::format::{Child, Damage, Header, PAGE_KEY_BYTES, PageKind, PageRole, Root, page_key};
 use crate::merge::Leaf;
 use crate::node::is_known;
 use crate::shared::Shared;
-use crate::table::{LeafAt, Missing, Place, ROOT_PAGE, Table};
+use crate::table::{LeafAt, Learnt, Missing, Place, ROOT_PAGE, Table};
 
 /// So often a page may be missing where it was thought to be.
 const MISSES_MAX: u32 = 4;
@@ -33,6 +33,15 @@ pub(super) struct Approach {
     pub delta: Option<Vec<u8>>,
     /// How often the page with this number was not there, one time after another.
     misses: (u32, u32),
+    /// What was learnt of the leaf.
+    learnt: Option<Learnt>,
+}
+
+/// What was read of a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadPages<'r> {
+    pub delta: Option<&'r [u8]>,
+    pub base_bytes: usize,
 }
 
 /// What a read waits for.
@@ -79,11 +88,13 @@ pub(super) enum LeafPage<'r> {
 impl Approach {
     pub(super) fn new(table: &Arc<Table>) -> Approach {
         let table = Arc::clone(table);
-        Approach { table, stage: Stage::Idle, leaf: None, delta: None, misses: (0, 0) }
+        let stage = Stage::Idle;
+        Approach { table, stage, leaf: None, delta: None, misses: (0, 0), learnt: None }
     }
 
     /// Does what needs no page.
     pub(super) fn resume(&mut self, shared: &Shared, next: Next) -> Result<Resumed> {
+        self.teach(shared);
         match next {
             Next::Done => return Ok(Resumed::Visited),
             Next::Fail(error) => return Err(error),
@@ -198,18 +209,59 @@ impl Approach {
         Ok(if is_inner { LeafPage::Moved(Next::Locate) } else { LeafPage::Page(page) })
     }
 
-    /// What is known of the leaf, now that it and its delta page were read. `None`: it was known.
-    pub(super) fn learnt(
-        &self,
+    /// Takes note of what is known of the leaf, now that it and its delta page were read, unless
+    /// that was known.
+    pub(super) fn learn(
+        &mut self,
+        shared: &Shared,
         leaf: &Leaf<'_>,
-        delta: Option<&[u8]>,
-        base_bytes: usize,
-    ) -> Result<Option<Child>> {
+        read: ReadPages<'_>,
+    ) -> Result<()> {
         let at = self.located();
         let is_whole = leaf.base().high_key() == at.high.as_deref();
-        if is_known(&at.child) || !is_whole || at.child.page == ROOT_PAGE {
-            return Ok(None);
+        if !is_whole || at.child.page == ROOT_PAGE {
+            return Ok(());
         }
+        let key_bits = shared.options.absent_filter_bits;
+        let child = match is_known(&at.child) {
+            false => self.child_of(leaf, read)?,
+            // Its delta page is not read where it cannot hold the key.
+            true => Some(at.child).filter(|child| {
+                let has_delta = leaf.delta().is_some();
+                let is_same = child.sequence == leaf.base().header().sequence;
+                key_bits > 0 && !at.is_filtered && is_same && (child.delta_bytes > 0) == has_delta
+            }),
+        };
+        let Some(child) = child else { return Ok(()) };
+        let mut filter = Vec::new();
+        if key_bits > 0 {
+            let mut keys = Vec::new();
+            for rows in [Some(leaf.base()), leaf.delta()].into_iter().flatten() {
+                for index in 0..rows.count() {
+                    let row = rows.row(index).map_err(|damage| damaged(&self.table, &damage))?;
+                    keys.push(KeyHash::of(&row.key.to_vec()));
+                }
+            }
+            filter = leaf_filter(&keys, key_bits);
+        }
+        self.learnt = Some(Learnt { child, filter });
+        Ok(())
+    }
+
+    /// Enters what was learnt of the leaf.
+    fn teach(&mut self, shared: &Shared) {
+        if let (Some(leaf), Some(learnt)) = (&self.leaf, self.learnt.take()) {
+            let most = shared.options.leaf_bytes_max;
+            let joins = self.table.lock().directory.teach(leaf, &learnt, most);
+            if joins {
+                shared.joining.lock().insert(self.table.id());
+            }
+        }
+    }
+
+    /// What is known of a leaf that was read with its delta page.
+    fn child_of(&self, leaf: &Leaf<'_>, read: ReadPages<'_>) -> Result<Option<Child>> {
+        let (at, ReadPages { delta, base_bytes }) = (self.located(), read);
         let (mut filter, mut delta_bytes) = (Filter::default(), 0);
         if let (Some(rows), Some(page)) = (leaf.delta(), delta) {
             delta_bytes = page.len();

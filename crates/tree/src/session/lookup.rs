@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use entresol_flash::{Outcome as Stored, Result};
 
-use super::approach::{Approach, Arrived, LeafPage, Resumed};
+use super::approach::{Approach, Arrived, LeafPage, ReadPages, Resumed};
 use super::{Ask, Next, Outcome, Visit};
 use crate::error::{damaged, refused};
-use crate::format::{Child, Damage, Effect, Reference, Rows, Side, ValueName};
+use crate::format::{Damage, Effect, Reference, Rows, Side, ValueName};
 use crate::merge::{Cursor, Gathered, Leaf, Pushed, Resolved};
 use crate::node::is_known;
 use crate::rows::{RowBuffer, RowForm};
@@ -22,8 +22,6 @@ pub(super) struct Lookup {
     key: Vec<u8>,
     /// What waits of the key, copied before any page is read.
     copied: Copied,
-    /// What was learnt of the leaf.
-    learnt: Option<Child>,
     /// As of the directory when the row was looked for: a table that was dropped has other values.
     created: Sequence,
     /// The row's value, which is a record of its own, and the parts on top of it.
@@ -61,7 +59,6 @@ impl Lookup {
             approach,
             key,
             copied: Copied::default(),
-            learnt: None,
             created: Sequence(0),
             wanted: None,
             misses: 0,
@@ -97,23 +94,26 @@ impl Lookup {
         visit: Visit<'_>,
     ) -> Result<Option<Ask>> {
         match self.approach.resume(shared, next)? {
-            Resumed::Visited => {
-                self.teach(shared);
-                return Ok(None);
-            }
+            Resumed::Visited => return Ok(None),
             Resumed::Read(key) => return Ok(Some(Ask::Page(key))),
             Resumed::Value => return Ok(Some(self.ask_for_value())),
             Resumed::Locate => {}
         }
-        (self.learnt, self.wanted) = (None, None);
+        self.wanted = None;
         self.copied = Copied::default();
-        let place = {
+        let (place, has_page) = {
             let state = self.approach.table.lock();
             self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
             self.created = state.directory.created();
-            state.directory.locate(&self.key)
+            let place = state.directory.locate(&self.key);
+            // Under the same lock as the copy: a change leaves memory after the directory knows of
+            // it.
+            let has_page = match &place {
+                Place::Leaf(at) => !is_empty(&at.child) && state.directory.may_hold(at, &self.key),
+                Place::Missing(_) => true,
+            };
+            (place, has_page)
         };
-        let has_page = !matches!(&place, Place::Leaf(at) if is_empty(&at.child));
         if !self.copied.is_empty() || !has_page {
             let copied = std::mem::take(&mut self.copied);
             let changes = copied.changes();
@@ -242,7 +242,7 @@ impl Lookup {
         let changes = copied.changes();
         let mut gathered = Gathered::default();
         gathered.start(&self.key);
-        let (mut known, mut learnt) = (Sequence(0), None);
+        let mut known = Sequence(0);
         if let (Some(leaf), Some(page)) = (leaf, &page) {
             let (high, right) = (leaf.base().high_key(), leaf.base().header().link as u32);
             if let Some(high) = high.filter(|high| *high <= &self.key[..]) {
@@ -254,23 +254,11 @@ impl Lookup {
                 gathered.take_rows(&mut cursor).map_err(damage)?;
             }
             known = leaf.sequence();
-            learnt = self.approach.learnt(&leaf, delta.as_deref(), page.len())?;
+            let read = ReadPages { delta: delta.as_deref(), base_bytes: page.len() };
+            self.approach.learn(shared, &leaf, read)?;
         }
         gathered.apply_after(known, &changes);
-        self.learnt = learnt;
         self.answer(shared, &gathered, visit)
-    }
-
-    /// Enters what was learnt of a leaf.
-    fn teach(&mut self, shared: &Shared) {
-        if let (Some(leaf), Some(child)) = (&self.approach.leaf, self.learnt) {
-            let table = &self.approach.table;
-            let most = shared.options.leaf_bytes_max;
-            let joins = table.lock().directory.set_child(leaf, child, most);
-            if joins {
-                shared.joining.lock().insert(table.id());
-            }
-        }
     }
 
     /// Visits the row, or says that its value is to be read.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use entresol_flash::{Outcome as Stored, Result};
 use entresol_planted::planted;
 
-use super::approach::{Approach, Arrived, LeafPage, Resumed};
+use super::approach::{Approach, Arrived, LeafPage, ReadPages, Resumed};
 use super::gathering::Gathering;
 use super::lookup::{Lookup, Wanted};
 use super::{Ask, Next, Outcome, Reading, Visit};
@@ -299,6 +299,10 @@ impl Scanning {
         });
         if is_short {
             return Ok(Next::Learn { high: high.unwrap_or_default().to_vec(), right });
+        }
+        if shared.options.absent_filter_bits > 0 {
+            let read = ReadPages { delta: delta.as_deref(), base_bytes: page.len() };
+            self.approach.learn(shared, &leaf, read)?;
         }
         if self.order == Order::Descending {
             return self.take_rows_back(shared, Some(leaf), visit);

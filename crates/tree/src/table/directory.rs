@@ -9,18 +9,20 @@
 //!    names it any more: right links lead to it until then, and past it afterwards.
 //! 5. A node above leaves may leave memory while its page says all that is known of it.
 //! 6. What was located before a join says nothing of nodes and indices after it.
+//! 7. The filter of a leaf has all keys of its page and of its delta page. What was read before a
+//!    merge was entered says nothing of the keys after it.
+
+mod numbers;
 
 use entresol_planted::planted;
 
-use super::joins::{Group, JoinLimits, Member, Replacement, leaf_bytes, leaver};
+use super::joins::{Group, JoinLimits, LeafKeys, Member, Replacement, leaf_bytes, leaver};
 use super::nodes::{Departing, Due, Life, NodePage, Nodes};
-use super::place::{LeafAt, Missing, NewChild, Place, ROOT_PAGE, Wanted};
+use super::place::{LeafAt, Learnt, Missing, NewChild, Place, ROOT_PAGE, Wanted};
+use crate::filter::{KeyHash, leaf_may_hold};
 use crate::format::{Child, Damage, Header, PageKind, Root};
-use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
+use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN, With};
 use crate::sequence::Sequence;
-
-/// Numbers of pages that one write of the root sets apart.
-const RESERVED_PAGES: u32 = 1024;
 
 /// Inner nodes, and the numbers of pages.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct Directory {
     life: Life,
     /// How often pages were joined.
     joins: u64,
+    /// How often a merge was entered.
+    merges: u64,
 }
 
 impl Default for Directory {
@@ -49,6 +53,7 @@ impl Default for Directory {
             reserved: ROOT_PAGE + 1,
             life: Life::default(),
             joins: 0,
+            merges: 0,
         }
     }
 }
@@ -115,8 +120,19 @@ impl Directory {
             };
             if node.level == 1 {
                 let high = node.high_of(index).map(<[u8]>::to_vec);
-                let (child, created, joins) = (*node.child(index), self.created(), self.joins);
-                return Place::Leaf(LeafAt { node: at, index, child, high, created, joins });
+                let (child, is_filtered) = (*node.child(index), !node.filter(index).is_empty());
+                let (created, joins, merges) = (self.created(), self.joins, self.merges);
+                let node = at;
+                return Place::Leaf(LeafAt {
+                    node,
+                    index,
+                    child,
+                    is_filtered,
+                    high,
+                    created,
+                    joins,
+                    merges,
+                });
             }
             let Some(below) = node.loaded(index) else {
                 let page = node.child(index).page;
@@ -129,6 +145,12 @@ impl Directory {
             }
             at = below;
         }
+    }
+
+    /// Whether the leaf or its delta page may hold `key`, which is in the leaf's range. As of the
+    /// moment when the leaf was located: the lock was not given up since.
+    pub(crate) fn may_hold(&self, at: &LeafAt, key: &[u8]) -> bool {
+        !at.is_filtered || leaf_may_hold(self.node(at.node).filter(at.index), KeyHash::of(key))
     }
 
     fn missing(&self, page: u32, parent: NodeId, index: usize, is_right: bool) -> Missing {
@@ -213,10 +235,16 @@ impl Directory {
     /// Where the group is no longer there: only merges change leaves, one at a time.
     pub(crate) fn replace(&mut self, key: &[u8], made: Replacement, leaf_bytes_max: usize) -> bool {
         let Place::Leaf(at) = self.locate(key) else { panic!("a leaf that is merged is known") };
-        let Replacement { leaf, absorbed, others } = made;
+        let Replacement { leaf, keys, absorbed, others } = made;
+        self.merges += 1;
         let node = self.node_mut(at.node);
         assert_eq!(node.child(at.index).page, leaf.page, "a leaf is merged by one at a time");
         *node.child_mut(at.index) = leaf;
+        match keys {
+            LeafKeys::Filter(filter) => node.set_filter(at.index, &filter),
+            LeafKeys::More(_) if planted!("filter-without-delta-keys") => {}
+            LeafKeys::More(keys) => node.add_keys(at.index, &keys),
+        }
         if !absorbed.is_empty() {
             let right = at.index + 1..at.index + 1 + absorbed.len();
             let pages = right.clone().map(|index| node.child(index).page);
@@ -224,14 +252,19 @@ impl Directory {
             node.remove(right.start, right.end);
             self.joins += 1;
         }
-        for NewChild { separator, child } in others {
+        for NewChild { separator, child, filter } in others {
             let Place::Leaf(at) = self.locate(&separator) else { panic!("its node is known") };
             if self.low_of(&at) == separator {
                 // A reader met the new leaf to the left and was faster.
                 assert_eq!(at.child.page, child.page, "a separator has one leaf");
-                *self.node_mut(at.node).child_mut(at.index) = child;
+                let node = self.node_mut(at.node);
+                *node.child_mut(at.index) = child;
+                node.set_filter(at.index, &filter);
             } else {
-                self.enter(at.node, at.index + 1, &separator, child);
+                let (node, index) = (at.node, at.index + 1);
+                self.node_mut(node).insert(index, &separator, child, None);
+                self.node_mut(node).set_filter(index, &filter);
+                self.split_if_large(node, index);
             }
         }
         let Place::Leaf(at) = self.locate(key) else { panic!("a leaf that is merged is known") };
@@ -433,16 +466,22 @@ impl Directory {
 
     /// Changes what is known of a leaf and its delta page, unless it changed meanwhile. Whether
     /// pages are to join that were not before.
-    pub(crate) fn set_child(&mut self, at: &LeafAt, child: Child, leaf_bytes_max: usize) -> bool {
+    pub(crate) fn teach(&mut self, at: &LeafAt, learnt: &Learnt, leaf_bytes_max: usize) -> bool {
         if !self.is_current(at) {
             return false;
         }
+        // Another delta page may have the size and the word of that before.
+        let has_filter = at.merges == self.merges && !learnt.filter.is_empty();
         let node = self.node_mut(at.node);
         let is_same = at.index < node.count() && node.child(at.index) == &at.child;
-        if is_same {
-            *node.child_mut(at.index) = child;
+        if !is_same || learnt.child == at.child && !has_filter {
+            return false;
         }
-        is_same && self.consider(at, leaf_bytes_max)
+        *node.child_mut(at.index) = learnt.child;
+        if has_filter {
+            node.set_filter(at.index, &learnt.filter);
+        }
+        self.consider(at, leaf_bytes_max)
     }
 
     /// Page 1, which was a leaf, becomes the root over that leaf, now page `page`.
@@ -512,51 +551,18 @@ impl Directory {
         }
     }
 
-    /// A number that no page has had.
-    pub(crate) fn take_number(&mut self) -> u32 {
-        let number = self.next_page;
-        self.next_page += 1;
-        number
-    }
-
-    /// Whether the root must be written before pages with the numbers taken so far are.
-    pub(crate) fn lacks_numbers(&self) -> bool {
-        self.next_page > self.reserved
-    }
-
-    /// Sets numbers apart; what the root then says of them.
-    pub(crate) fn reserve_numbers(&mut self) -> u32 {
-        self.reserved = self.next_page + RESERVED_PAGES;
-        self.reserved
-    }
-
-    /// Whether numbers that are set apart were not taken.
-    pub(crate) fn has_spare_numbers(&self) -> bool {
-        self.reserved > self.next_page
-    }
-
-    /// Gives numbers back that are set apart and were not taken; what the root then says of them.
-    pub(crate) fn give_numbers_back(&mut self) -> Option<u32> {
-        let has_spare = self.has_spare_numbers();
-        self.reserved = self.reserved.min(self.next_page);
-        has_spare.then_some(self.reserved)
-    }
-
     /// Whether all that it knows is in pages on flash.
     pub(crate) fn is_written(&self) -> bool {
         self.is_small || self.nodes.are_written()
     }
 
-    /// No number below `number` is new.
-    pub(crate) fn use_from(&mut self, number: u32) {
-        self.next_page = self.next_page.max(number);
-        self.reserved = self.reserved.max(number);
-    }
-
     /// Nodes to write next, with their pages: first those that have none and that no other waits
     /// for, then those with `changes_min` changes.
     pub(crate) fn pages_to_write(&mut self, changes_min: u32, sequence: Sequence) -> Vec<NodePage> {
-        let due = Due { changes_min, sequence, has_root: !self.is_small };
+        // Filters would be much of what is written, and count after a close only, and for nodes
+        // that leave memory.
+        let with = if changes_min <= 1 { With::Filters } else { With::Facts };
+        let due = Due { changes_min, sequence, has_root: !self.is_small, with };
         self.nodes.pages_to_write(due, self.life)
     }
 

@@ -3,6 +3,7 @@
 use entresol_planted::planted;
 
 use super::place::{LeafAt, NewChild, ROOT_PAGE};
+use crate::filter::KeyHash;
 use crate::format::Child;
 use crate::node::{Leaving, Node, is_known};
 
@@ -28,10 +29,21 @@ pub(crate) struct Member {
 pub(crate) struct Replacement {
     /// The first leaf.
     pub leaf: Child,
+    /// What is known of its keys.
+    pub keys: LeafKeys,
     /// Leaves that it absorbed, by their numbers.
     pub absorbed: Vec<u32>,
     /// Leaves right of it, where it was split.
     pub others: Vec<NewChild>,
+}
+
+/// What a merge tells of the keys of a leaf.
+#[derive(Debug)]
+pub(crate) enum LeafKeys {
+    /// All that it and its delta page have are in this filter; where that is empty, nobody knows.
+    Filter(Vec<u8>),
+    /// Its delta page has these, beside those that leaf and delta page had.
+    More(Vec<KeyHash>),
 }
 
 /// When pages join.

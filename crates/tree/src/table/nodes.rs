@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use entresol_planted::planted;
 
-use crate::node::{Edition, Facts, Node, NodeId};
+use crate::node::{Edition, Facts, Node, NodeId, With};
 use crate::sequence::Sequence;
 
 /// The nodes. Number 0 is the root.
@@ -35,6 +35,7 @@ pub(crate) struct NodePage {
     pub life: Life,
     changes: u32,
     edition: Edition,
+    with: With,
 }
 
 /// Which of the tables that had a name one after another.
@@ -55,6 +56,8 @@ pub(super) struct Due {
     pub sequence: Sequence,
     /// Whether the root is a node at all.
     pub has_root: bool,
+    /// What they say.
+    pub with: With,
 }
 
 /// Which nodes leave memory.
@@ -69,7 +72,11 @@ pub(crate) enum Departing {
 /// Whether the page of a node says all that memory knows of it.
 fn is_on_flash(node: &Node) -> bool {
     let is_same = node.changes == 0 || planted!("node-left-with-changes");
-    is_same && node.is_written && node.stale.is_none() && node.leaving.is_empty()
+    is_same
+        && node.is_written
+        && node.stale.is_none()
+        && node.leaving.is_empty()
+        && !node.lacks_filters
 }
 
 impl Nodes {
@@ -151,7 +158,7 @@ impl Nodes {
 
     /// Whether all that is known is on flash, and no page is left to be removed.
     pub(super) fn are_written(&self) -> bool {
-        let is_written = self.nodes.iter().all(|node| node.changes == 0);
+        let is_written = self.nodes.iter().all(|node| node.changes == 0 && !node.lacks_filters);
         is_written && self.are_settled() && self.absorbed.is_empty()
     }
 
@@ -202,9 +209,10 @@ impl Nodes {
         let edition = self.edition;
         let page = |id: NodeId| {
             let node = self.get(id);
-            let bytes = node.page_bytes(due.sequence, |below| self.get(below).is_written)?;
+            let with = due.with;
+            let bytes = node.page_bytes(due.sequence, with, |below| self.get(below).is_written)?;
             let (page, changes) = (node.page, node.changes);
-            Some(NodePage { node: id, page, bytes, life, changes, edition })
+            Some(NodePage { node: id, page, bytes, life, changes, edition, with })
         };
         let others = self.unsettled.iter().filter(|&&id| id != 0).map(|&id| NodeId(id));
         let first: Vec<NodePage> =
@@ -216,7 +224,9 @@ impl Nodes {
             let node = self.get(*id);
             let is_node = id.0 > 0 || due.has_root;
             let has_changed = node.changes >= due.changes_min && node.count() > 0;
-            is_node && (has_changed || !node.is_written || node.stale.is_some())
+            let lacks_filters = node.lacks_filters && due.with == With::Filters;
+            let must_be = !node.is_written || node.stale.is_some() || lacks_filters;
+            is_node && (has_changed || must_be)
         };
         self.ids().filter(is_due).filter_map(page).collect()
     }
@@ -229,6 +239,7 @@ impl Nodes {
         }
         node.is_written = true;
         node.changes = node.changes.saturating_sub(written.changes);
+        node.lacks_filters = written.with == With::Facts && node.has_filters();
         if node.stale.is_none_or(|since| since < written.edition) {
             node.stale = None;
             node.edition = written.edition;

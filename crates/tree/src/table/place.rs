@@ -22,12 +22,24 @@ pub(crate) struct LeafAt {
     pub node: NodeId,
     pub index: usize,
     pub child: Child,
+    /// Whether there is a filter of its keys.
+    pub is_filtered: bool,
     /// Below which key its keys are.
     pub high: Option<Vec<u8>>,
     /// As of the directory: a table that was dropped meanwhile has other nodes.
     pub created: Sequence,
     /// Joins before it was located.
     pub(super) joins: u64,
+    /// Merges that were entered before it was located.
+    pub(super) merges: u64,
+}
+
+/// What a reader learnt of a leaf and its delta page.
+#[derive(Debug)]
+pub(crate) struct Learnt {
+    pub child: Child,
+    /// Of all their keys; empty where that was not asked for.
+    pub filter: Vec<u8>,
 }
 
 /// A node to load.
@@ -56,6 +68,8 @@ impl Missing {
 pub(crate) struct NewChild {
     pub separator: Vec<u8>,
     pub child: Child,
+    /// Of its keys; empty where there is none.
+    pub filter: Vec<u8>,
 }
 
 /// What a way down through the nodes leads to.

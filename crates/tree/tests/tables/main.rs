@@ -4,6 +4,7 @@
 //! acknowledged as synced is missing from it. `ENTRESOL_SEED` and `ENTRESOL_PREFIX` replay a
 //! failure.
 
+mod absent;
 mod conditional;
 mod dropping;
 mod history;

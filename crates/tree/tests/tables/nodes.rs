@@ -29,7 +29,7 @@ struct Tall {
 }
 
 impl Tall {
-    fn open(device: &SimDevice) -> Tall {
+    fn open(device: &SimDevice, absent_filter_bits: u8) -> Tall {
         let store = StoreOptions {
             durability: Durability::Memory,
             segment_bytes: SEGMENT_BYTES,
@@ -43,6 +43,7 @@ impl Tall {
             waiting_bytes_max: 64 << 10,
             directory_bytes_max: DIRECTORY_BYTES,
             leaf_bytes_max: 512,
+            absent_filter_bits,
             ..TreeOptions::default()
         };
         let device: Arc<dyn Device> = Arc::new(device.clone());
@@ -132,6 +133,15 @@ fn live(tall: &mut Tall, model: &mut Model, random: &mut Random, steps: usize) {
 
 #[test]
 fn inner_nodes_beyond_their_share_leave_memory_and_come_back_as_they_were() {
+    come_and_go(0);
+}
+
+#[test]
+fn inner_nodes_with_filters_leave_memory_and_come_back_as_they_were() {
+    come_and_go(4);
+}
+
+fn come_and_go(absent_filter_bits: u8) {
     for seed in seeds(2) {
         let mut random = Random::new(seed);
         let capacity = 160 * u64::from(SEGMENT_BYTES);
@@ -139,7 +149,7 @@ fn inner_nodes_beyond_their_share_leave_memory_and_come_back_as_they_were() {
         let mut model = Model::new();
         let mut departed = 0;
         for life in 0..3 {
-            let mut tall = Tall::open(&device);
+            let mut tall = Tall::open(&device, absent_filter_bits);
             live(&mut tall, &mut model, &mut random, 8_000);
             assert!(tall.rows(Order::Ascending) == model, "ENTRESOL_SEED={seed}: life {life}");
             for _ in 0..20 {

@@ -32,6 +32,8 @@ const FIXED_MEMORY: u64 = 32 << 20;
 /// Memory of a row: inner nodes, and the store's index.
 const INNER_MEMORY: f64 = 2.0;
 const INDEX_MEMORY: f64 = 0.7;
+/// What filters take over their bits, with room to grow and some that memory asks nothing of.
+const FILTER_SHARE: f64 = 1.5;
 /// Share of the data that may wait in memory for a merge.
 const WAITING_SHARE: f64 = 0.05;
 /// Share of the data that the journal of a shard takes, so that memory asks for merges and not the
@@ -64,6 +66,8 @@ pub(crate) struct Sizing {
     pub(crate) capacity: u64,
     /// Of it: the journal.
     pub(crate) journal: u64,
+    /// Bits of memory for each row's place in a filter.
+    filter_bits: u8,
 }
 
 impl Sizing {
@@ -75,7 +79,8 @@ impl Sizing {
         let wanted = (data as f64 * WAITING_SHARE * CHANGE_SHARE) as u64;
         let growing = memory.saturating_sub(FIXED_MEMORY);
         let waiting = wanted.min(growing * 2 / 3).max(1 << 20);
-        let inner = (rows * INNER_MEMORY) as u64 + (1 << 20);
+        let filter = f64::from(setup.absent_filter_bits) / 8.0 * FILTER_SHARE;
+        let inner = (rows * (INNER_MEMORY + filter)) as u64 + (1 << 20);
         let index = (rows * INDEX_MEMORY) as u64;
         let rest = growing.saturating_sub(waiting + waiting / 4 + inner + index);
         let cache = rest.max(2 << 20);
@@ -85,7 +90,8 @@ impl Sizing {
         let apart = (20 << 20) + journal;
         let capacity = ((pages / setup.fill) as u64 + apart).max(journal * 6);
         let capacity = setup.capacity.unwrap_or(capacity) >> 20 << 20;
-        Sizing { data, memory, waiting, inner, cache, capacity, journal }
+        let filter_bits = setup.absent_filter_bits;
+        Sizing { data, memory, waiting, inner, cache, capacity, journal, filter_bits }
     }
 
     /// How the tables are kept.
@@ -93,6 +99,7 @@ impl Sizing {
         TreeOptions {
             waiting_bytes_max: self.waiting,
             directory_bytes_max: self.inner,
+            absent_filter_bits: self.filter_bits,
             ..TreeOptions::default()
         }
     }

@@ -6,17 +6,25 @@ fn child(page: u32) -> Child {
     Child { page, base_bytes: 100, delta_bytes: 0, rows: 1, ..UNKNOWN }
 }
 
+fn replacement(leaf: Child, absorbed: Vec<u32>, others: Vec<NewChild>) -> Replacement {
+    Replacement { leaf, keys: LeafKeys::Filter(Vec::new()), absorbed, others }
+}
+
+fn learnt(child: Child) -> Learnt {
+    Learnt { child, filter: Vec::new() }
+}
+
 /// The reader of a left leaf was late: its right neighbour was known, and absorbed, meanwhile.
 #[test]
 fn a_leaf_that_was_absorbed_is_not_entered_again() {
     let mut directory = Directory::default();
     directory.grow(2);
-    let made = Replacement { leaf: child(2), absorbed: Vec::new(), others: Vec::new() };
+    let made = replacement(child(2), Vec::new(), Vec::new());
     directory.replace(b"a", made, 8192);
     let Place::Leaf(late) = directory.locate(b"p") else { panic!("a leaf") };
     assert!(directory.learn(&late, b"m", 3));
     let Place::Leaf(right) = directory.locate(b"p") else { panic!("a leaf") };
-    assert!(directory.set_child(&right, child(3), 8192), "both fit in one");
+    assert!(directory.teach(&right, &learnt(child(3)), 8192), "both fit in one");
     assert!(directory.ready_groups().is_empty(), "the node's page may name it");
     for _ in 0..2 {
         let pages = directory.pages_to_write(0, Sequence(9));
@@ -26,7 +34,7 @@ fn a_leaf_that_was_absorbed_is_not_entered_again() {
     let Place::Leaf(right) = directory.locate(b"p") else { panic!("a leaf") };
     let group = directory.group(right, 8192);
     assert_eq!(group.members.len(), 2);
-    let made = Replacement { leaf: child(2), absorbed: vec![3], others: Vec::new() };
+    let made = replacement(child(2), vec![3], Vec::new());
     directory.replace(b"a", made, 8192);
     assert!(!directory.learn(&late, b"m", 3));
     let Place::Leaf(only) = directory.locate(b"p") else { panic!("a leaf") };
@@ -43,10 +51,10 @@ fn a_leaf_that_a_reader_entered_before_the_merge_is_entered_once() {
     let Place::Leaf(at) = directory.locate(b"a") else { panic!("a leaf") };
     assert!(directory.learn(&at, b"m", 3));
     let others = vec![
-        NewChild { separator: b"m".to_vec(), child: child(3) },
-        NewChild { separator: b"t".to_vec(), child: child(4) },
+        NewChild { separator: b"m".to_vec(), child: child(3), filter: Vec::new() },
+        NewChild { separator: b"t".to_vec(), child: child(4), filter: Vec::new() },
     ];
-    let made = Replacement { leaf: child(2), absorbed: Vec::new(), others };
+    let made = replacement(child(2), Vec::new(), others);
     directory.replace(b"a", made, 100);
     let pages = directory.pages_to_write(0, Sequence(9));
     let node = Node::from_page(1, &pages[0].bytes, true).expect("a node that can be read");
