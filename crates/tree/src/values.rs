@@ -141,9 +141,10 @@ impl Values {
         state.replaced.push_back(replaced);
     }
 
-    /// A writer waits until old values are removed.
-    pub(crate) fn want(&self) {
-        self.is_wanted.store(true, Ordering::Release);
+    /// A writer waits until old values are removed. Whether it is the first one since a
+    /// confirmation began.
+    pub(crate) fn want(&self) -> bool {
+        !self.is_wanted.swap(true, Ordering::AcqRel)
     }
 
     /// Whether a confirmation is asked for, where `bytes` of old values may wait.

@@ -8,6 +8,7 @@
 //! Only a row whose changes were merged, or added as parts, between two looks at it has to be read
 //! again. After `ROUNDS_MAX` of them the batch ends as `Busy`, and nothing is written.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use entresol_flash::{Durability, Error, ErrorKind, Outcome as Stored, Result, Timestamp};
@@ -16,7 +17,9 @@ use super::lookup::Lookup;
 use super::owned::OwnedWrite;
 use super::placing::{Placement, Putting};
 use super::writing::Named;
-use super::{Ask, Next, Outcome, Pending, Session, Visit, Write, WriteBatch, check_key, waiting};
+use super::{
+    Action, Ask, Next, Outcome, Pending, Session, Visit, Write, WriteBatch, check_key, waiting,
+};
 use crate::error::refused;
 use crate::merge::{Gathered, Resolved};
 use crate::sequence::Sequence;
@@ -91,6 +94,7 @@ impl Session {
         {
             return self.finish(token, Err(error), visit);
         }
+        conditional.leave_out_overtaken(&|write| self.is_separate(write));
         for (index, write) in conditional.writes.iter().enumerate() {
             if self.is_separate(&write.borrow()) {
                 conditional.placement.add(index, &write.table, &write.key);
@@ -211,6 +215,22 @@ impl Conditional {
             rounds: 0,
             placement: Placement::new(shared),
         }
+    }
+
+    /// Leaves out values for records of their own whose rows get others later in the same batch: a
+    /// row has two sides, one of which may still hold what was durable before the batch.
+    fn leave_out_overtaken(&mut self, is_separate: &dyn Fn(&Write<'_>) -> bool) {
+        let mut later = HashSet::new();
+        let mut kept: Vec<_> = std::mem::take(&mut self.writes);
+        kept.reverse();
+        kept.retain(|write| {
+            let borrowed = write.borrow();
+            let is_whole = !matches!(borrowed.action, Action::Add(_));
+            let is_first = !is_whole || later.insert((write.table.id(), write.key.clone()));
+            is_first || !is_separate(&borrowed)
+        });
+        kept.reverse();
+        self.writes = kept;
     }
 
     pub(super) fn token(&self) -> u64 {

@@ -133,7 +133,13 @@ impl Placement {
                 let (write, value) = (place.write, std::mem::take(value));
                 return Ok(Some(Ask::Put(Putting { write, record_key, value })));
             }
-            self.values.want();
+            if self.values.want() {
+                // A value that was replaced before a crash is in no list. A merge of its row
+                // would remove it, and none may come.
+                let (table, key) = (Arc::clone(&place.table), Box::from(&place.key[..]));
+                let (id, sequence, of) = (table.id(), Sequence(0), Owner::Table(table));
+                self.values.push_replaced(Replaced { table: id, key, sequence, of, bytes: 0 });
+            }
             self.inline_bytes += value.len();
             if self.inline_bytes > INLINE_VALUE_BYTES_MAX {
                 let detail = "both values of a row are still needed; maintain, then try again";

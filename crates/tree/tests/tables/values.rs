@@ -105,6 +105,28 @@ fn rows_that_are_written_twice_between_syncs_keep_what_was_durable() {
     after.check_prefix().expect("what was durable");
 }
 
+/// Such a batch was refused for ever: the value that the row had before needed one of its sides,
+/// and the batch's own first value the other one.
+#[test]
+fn a_batch_may_give_a_row_several_large_values() {
+    let mut world = World::new(5);
+    world.open().expect("a world");
+    world.put(0, b"row", &[1; 20_000], Durability::Synced).expect("a put");
+    let large = |byte| (b"row".to_vec(), Some(vec![byte; 20_000]));
+    let gone = (b"row".to_vec(), None);
+    for durability in [Durability::Memory, Durability::Synced] {
+        let rows = [large(2), gone.clone(), large(3), large(4)];
+        world.put_all(0, &rows, durability).expect("a batch");
+        assert_eq!(world.get(0, b"row").expect("a get"), Some(vec![4; 20_000]));
+        world.put_all(0, &[large(5), gone.clone()], Durability::Synced).expect("a batch");
+        assert_eq!(world.get(0, b"row").expect("a get"), None);
+        world.put(0, b"row", &[6; 20_000], Durability::Synced).expect("a put");
+        world.maintain(30).expect("maintenance");
+    }
+    calm(&mut world).expect("maintenance");
+    assert_eq!(check_values(&world), Ok(1));
+}
+
 /// Writes rows anew while the removal of their values before the last is under way.
 fn overtake(world: &mut World) -> Result<(), String> {
     for round in 0..4_u8 {
