@@ -1,5 +1,6 @@
 //! `cargo x kill`: a real server under load, ended with SIGKILL round after round, and every key
-//! compared with what the level of durability promises.
+//! compared with what the level of durability promises; then the same with ordered tables, which
+//! no server has: a test of the crate `host` kills its own child.
 //!
 //! A *life* is one store that sees up to [`ROUNDS_OF_A_LIFE`] kills. All that is drawn for it comes
 //! from its seed: the store's options, what is written, and after how many acknowledged writes the
@@ -17,6 +18,7 @@ use entresol_random::SplitMix;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
+use crate::seeded::{Speed, Target};
 
 /// A level of durability, as `entresol serve` takes it, and what a kill must leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,11 @@ const LEVELS: &[Level] = &[
     Level { name: "periodic:50ms", promise: Promise::Acknowledged },
     Level { name: "synced", promise: Promise::Acknowledged },
 ];
+
+/// A hosted store with ordered tables, which takes the variables below.
+const TABLES: Target = Target { package: "entresol-host", test: "killed" };
+const TABLES_ROUNDS: &str = "ENTRESOL_KILLS";
+const TABLES_LEVEL: &str = "ENTRESOL_LEVEL";
 
 /// Kills at each level where nobody says otherwise.
 pub(crate) const ROUNDS: u64 = 200;
@@ -96,7 +103,22 @@ impl Wanted {
         for level in &self.levels {
             passed &= self.check_level(&program, *level)?;
         }
-        Ok(passed)
+        Ok(passed && self.check_tables()?)
+    }
+
+    /// The same of ordered tables.
+    fn check_tables(&self) -> Result<bool, String> {
+        let built = TABLES.build(Speed::AsTests)?;
+        for level in &self.levels {
+            let rounds = (TABLES_ROUNDS, self.rounds.to_string());
+            let variables = [rounds, (TABLES_LEVEL, level.name.to_string())];
+            if !built.run_with(Some(self.seed), &variables)? {
+                return Ok(false);
+            }
+        }
+        let (levels, rounds) = (self.levels.len(), self.rounds);
+        println!("passed  ordered tables: {rounds} kills at each of {levels} levels");
+        Ok(true)
     }
 
     /// Lives with one seed after another, until so many rounds are over or one fails.

@@ -90,11 +90,21 @@ impl Target {
 impl Built {
     /// Runs it with `seed`, or with the seeds it holds itself. Prints nothing unless it fails.
     pub(crate) fn run(&self, seed: Option<u64>) -> Result<bool, String> {
+        self.run_with(seed, &[])
+    }
+
+    /// As [`Built::run`], with variables that the test takes besides.
+    pub(crate) fn run_with(
+        &self,
+        seed: Option<u64>,
+        variables: &[(&str, String)],
+    ) -> Result<bool, String> {
         let mut invocation = Invocation::new(&self.executable);
         let mut replay = self.target.invocation(self.speed);
-        if let Some(seed) = seed {
-            invocation = invocation.with_variable(SEED, seed.to_string());
-            replay = replay.with_variable(SEED, seed.to_string());
+        let seed = seed.map(|seed| (SEED, seed.to_string()));
+        for (name, value) in seed.iter().chain(variables) {
+            invocation = invocation.with_variable(name, value);
+            replay = replay.with_variable(name, value);
         }
         let ending = invocation.run_quietly()?;
         if !ending.passed {

@@ -42,7 +42,7 @@ const RUNGS: &[Rung] = &[
     Rung {
         name: "entresol-host",
         uses: &["entresol-device", "entresol-tier", "entresol-tree"],
-        tests_use: &[],
+        tests_use: &["entresol-random"],
     },
     Rung {
         name: "entresol-ffi",
