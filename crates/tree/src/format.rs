@@ -23,7 +23,7 @@ pub use root::{
 };
 pub(crate) use root::{NAMES, is_delta};
 pub use rows::{Effect, Row, RowKey};
-pub use value::{REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX, Side, ValueName};
+pub use value::{Marker, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX, Side, ValueName};
 
 /// Version of the formats of pages and batches.
 pub const FORMAT_VERSION: u8 = 1;

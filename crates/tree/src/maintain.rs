@@ -29,6 +29,7 @@ mod clearing;
 mod confirming;
 mod joins;
 mod leaving;
+mod marking;
 mod merging;
 mod passes;
 

@@ -264,7 +264,7 @@ impl Session {
             return self.finish(token, Err(error), visit);
         }
         let lookup = Lookup::new(token, table, key).in_form(self.reading.form);
-        let lookup = Box::new(lookup);
+        let lookup = Box::new(lookup.past_leaf());
         let slot = self.take(Pending::Get(lookup));
         self.advance(slot, now, Next::Locate, visit);
     }
@@ -368,7 +368,8 @@ impl Session {
                     finished.push(Finished::Next { slot, next });
                     return;
                 }
-                Pending::Discard(_) => {
+                Pending::Discard(discarding) => {
+                    discarding.take(&outcome);
                     finished.push(Finished::Discarded { slot });
                     return;
                 }

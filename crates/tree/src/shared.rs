@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use entresol_flash::{
-    Condition, Durability, Error, ErrorKind, Key, Lifespan, Operation, Outcome, PutOptions, Result,
-    Timestamp,
+    Condition, Durability, Error, ErrorKind, Key, Lifespan, OpenMode, Operation, Outcome,
+    PutOptions, Result, Timestamp,
 };
 use entresol_tier::Tiered;
 use parking_lot::{Mutex, RwLock};
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::corrupt;
 use crate::format::{
-    PAGE_KEY_BYTES, PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key,
+    Marker, PAGE_KEY_BYTES, PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key,
 };
 use crate::journal::Journal;
 use crate::memory::Memory;
@@ -83,6 +83,11 @@ impl Shared {
         record_key(self.options.space, bytes)
     }
 
+    /// Whether nothing may be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.store.store().options().mode == OpenMode::ReadOnly
+    }
+
     pub(crate) fn merge_of(&self, table: &Table) -> Option<SharedMerge> {
         let merges = self.merges.lock();
         if merges.is_empty() { None } else { merges.get(table.name()).cloned() }
@@ -136,6 +141,7 @@ impl Shared {
                 id,
                 record: self.read(session, now, &page_key(id, ROOT_PAGE, PageRole::Page))?,
                 reserved: self.read_reserved(session, now, id)?,
+                marker: self.read(session, now, &marker_key(id))?.as_deref().map(Marker::decode),
             };
             let mut tables = self.tables.lock();
             if let Some(table) = tables.open.get(&id) {
@@ -152,7 +158,7 @@ impl Shared {
             if !is_named(table.name()) {
                 return Ok(None);
             }
-            if recovered.has_values(id) || session.may_hold(self.key(&marker_key(id))) {
+            if recovered.has_values(id) || read.marker.is_some() {
                 table.set_has_values();
             }
             let mut state = table.lock();
@@ -263,6 +269,8 @@ struct TableRead {
     record: Option<Vec<u8>>,
     /// Pages with this number and above were never used.
     reserved: u32,
+    /// What is known of values of its rows.
+    marker: Option<Marker>,
 }
 
 impl TableRead {
@@ -296,6 +304,12 @@ impl TableRead {
                 table
             }
         };
+        if let Some(marker) = self.marker {
+            table.set_marker(marker);
+        }
+        if self.marker.map_or(root.is_some(), |marker| marker == Marker::AnyRows) {
+            table.set_has_small_rows();
+        }
         Ok(Some(table))
     }
 }

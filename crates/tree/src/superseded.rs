@@ -7,7 +7,7 @@ use crate::format::{Effect, Reference, Side, ValueName};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::table::Table;
+use crate::table::{RowOf, Table};
 use crate::values::{Owner, Replaced, confirmed_key, encode_confirmed};
 
 impl Shared {
@@ -74,12 +74,14 @@ impl Shared {
             };
             Side::BOTH.map(|side| (Some(side) != named).then_some(side))
         };
-        let take = |side: &Side| state.sides.take(key, *side);
+        let row = RowOf { table: table.id(), key };
+        let take = |side: &Side| state.sides.take(row, *side, &self.values.takes);
         let sides: Vec<Side> = sides.into_iter().flatten().filter(take).collect();
         Some(Superseded { key: Box::from(key), created: state.directory.created(), sides })
     }
 
-    /// Removes the values of sides that `take_superseded` took.
+    /// Removes the values of sides that `take_superseded` took. Where that fails they stay held:
+    /// the next opening removes them.
     pub(crate) fn discard_taken(
         &self,
         session: &mut entresol_tier::Session,
@@ -92,7 +94,9 @@ impl Shared {
         for &side in sides {
             let name = ValueName { table: table.id(), created: *created, key, side };
             ended = ended.and_then(|()| self.discard(session, now, &name));
-            table.lock().sides.give_back(key, side);
+            if ended.is_ok() {
+                table.lock().sides.give_back(key, side);
+            }
         }
         ended
     }

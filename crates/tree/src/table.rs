@@ -12,7 +12,7 @@ mod place;
 mod sides;
 mod watches;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use entresol_flash::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
@@ -23,9 +23,10 @@ pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
 pub(crate) use place::{LeafAt, Learnt, Missing, NewChild, Place, ROOT_PAGE};
-pub(crate) use sides::Sides;
+pub(crate) use sides::{RowOf, Sides, Takes};
 pub(crate) use watches::{Watch, Watches};
 
+use crate::format::Marker;
 use crate::pending::Pending;
 
 /// A table that was opened. Shared by all sessions.
@@ -41,6 +42,10 @@ pub struct Table {
     pub(crate) counted: AtomicU64,
     /// Whether values of its rows may be records of their own.
     has_values: AtomicBool,
+    /// Whether pages may have rows that have their value, or parts, in them.
+    has_small_rows: AtomicBool,
+    /// What the store's record says of these; 0: there is none.
+    marker: AtomicU8,
     state: Mutex<State>,
 }
 
@@ -74,6 +79,8 @@ impl Table {
             name: Box::from(name),
             is_durable: AtomicBool::new(false),
             has_values: AtomicBool::new(false),
+            has_small_rows: AtomicBool::new(false),
+            marker: AtomicU8::new(0),
             used_at: AtomicU64::new(0),
             counted: AtomicU64::new(0),
             state: Mutex::new(state),
@@ -118,6 +125,31 @@ impl Table {
 
     pub(crate) fn set_has_values(&self) {
         self.has_values.store(true, Ordering::Release);
+    }
+
+    /// Whether pages may have rows that have their value, or parts, in them. If not, the values
+    /// that the store has tell all of rows that nothing waits of.
+    pub(crate) fn has_small_rows(&self) -> bool {
+        self.has_small_rows.load(Ordering::Acquire)
+    }
+
+    /// Pages get such rows, or may have them.
+    pub(crate) fn set_has_small_rows(&self) {
+        self.has_small_rows.store(true, Ordering::Release);
+    }
+
+    /// What the store's record says of the table's rows, if it was read or written.
+    pub(crate) fn marker(&self) -> Option<Marker> {
+        match self.marker.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Marker::LargeRowsOnly),
+            _ => Some(Marker::AnyRows),
+        }
+    }
+
+    pub(crate) fn set_marker(&self, marker: Marker) {
+        let number = 1 + u8::from(marker == Marker::AnyRows);
+        self.marker.store(number, Ordering::Release);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

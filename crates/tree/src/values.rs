@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::format::{NAMES, PAGE_KEY_BYTES, PageRole, page_key};
 use crate::journal::Journal;
 use crate::sequence::Sequence;
-use crate::table::Table;
+use crate::table::{Table, Takes};
 
 pub(crate) use found::{FoundValues, Journaled, NamedValue, Place};
 
@@ -46,6 +46,8 @@ pub(crate) struct Values {
     state: Mutex<State>,
     /// A writer waits until old values are removed.
     is_wanted: AtomicBool,
+    /// How often sides of rows were taken.
+    pub takes: Takes,
 }
 
 #[derive(Debug, Default)]
@@ -101,7 +103,7 @@ impl Values {
     /// As an opening found it.
     pub(crate) fn found(confirmed: Sequence, first_position: Option<LogPosition>) -> Values {
         let state = State { last: confirmed, confirmed, first_position, ..State::default() };
-        Values { state: Mutex::new(state), is_wanted: AtomicBool::new(false) }
+        Values { state: Mutex::new(state), ..Values::default() }
     }
 
     /// A batch begins to put values. Its epoch.
@@ -110,6 +112,11 @@ impl Values {
         let epoch = state.epoch;
         *state.arriving.entry(epoch).or_default() += 1;
         epoch
+    }
+
+    /// As `begin`, in an epoch that is not over.
+    pub(crate) fn begin_in(&self, epoch: u64) {
+        *self.state.lock().arriving.entry(epoch).or_default() += 1;
     }
 
     /// The batch has named them, or they are removed.

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use entresol_tree::format::{
-    Batch, BatchBuilder, BatchOperation, Child, Children, ChildrenBuilder, Effect, NodeFrame,
-    PageBuilder, PageFrame, PageKind, Root, Rows,
+    Batch, BatchBuilder, BatchOperation, Child, Children, ChildrenBuilder, Effect, Marker,
+    NodeFrame, PageBuilder, PageFrame, PageKind, Root, Rows,
 };
 use entresol_tree::{Leaf, Sequence};
 use entresol_workload::Random;
@@ -257,4 +257,12 @@ fn a_page_that_breaks_a_rule_is_damage_that_says_which() {
     bytes[24] = 2;
     assert_eq!(check(&bytes), "version of a page: found 2, expected 1 or less");
     assert!(check(&bytes[..20]).starts_with("bytes of a page: found 20"));
+}
+
+#[test]
+fn a_mark_of_the_first_version_says_nothing_of_small_rows() {
+    assert_eq!(Marker::decode(&[1]), Marker::AnyRows);
+    for marker in [Marker::AnyRows, Marker::LargeRowsOnly] {
+        assert_eq!(Marker::decode(&marker.encode()), marker);
+    }
 }

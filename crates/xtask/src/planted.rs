@@ -110,6 +110,11 @@ const BUGS: &[Bug] = &[
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
     },
     Bug {
+        name: "small-rows-behind-the-mark",
+        caught_by: TABLES,
+        test: "direct::small_rows_and_parts_are_found_beside_large_ones",
+    },
+    Bug {
         name: "orphans-kept",
         caught_by: TABLES,
         test: "values::no_value_outlives_its_row_over_crashes",

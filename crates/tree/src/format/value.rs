@@ -15,6 +15,31 @@ const SIDE_BIT: u32 = 1 << 31;
 /// whose sequence stands before the role.
 const ROLE: u8 = 2;
 const ROLE_WITH_CREATED: u8 = 4;
+const MARKER_VERSION: u8 = 2;
+
+/// What the record of a table says whose rows may have values that are records of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marker {
+    /// Pages have other rows, too, or may have them.
+    AnyRows,
+    /// All rows of the pages have such values, and no parts.
+    LargeRowsOnly,
+}
+
+impl Marker {
+    /// The record.
+    pub fn encode(self) -> [u8; 2] {
+        [MARKER_VERSION, u8::from(self == Marker::LargeRowsOnly)]
+    }
+
+    /// What the record says. One of version 1 says nothing of other rows.
+    pub fn decode(bytes: &[u8]) -> Marker {
+        match bytes {
+            [MARKER_VERSION, 1] => Marker::LargeRowsOnly,
+            _ => Marker::AnyRows,
+        }
+    }
+}
 
 /// One of the two records that a row's value may be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

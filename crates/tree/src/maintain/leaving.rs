@@ -164,5 +164,5 @@ fn can_leave(table: &Table, state: &State) -> bool {
     // A table that never had a change has nothing on flash.
     let is_there = table.is_durable() || !state.was_changed;
     let is_written = state.directory.is_written() || planted!("table-left-with-nodes");
-    !waits && is_there && is_written && state.watches.is_empty()
+    !waits && is_there && is_written && state.watches.is_empty() && state.sides.is_empty()
 }

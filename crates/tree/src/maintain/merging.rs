@@ -7,12 +7,12 @@ use entresol_flash::{Error, Result, Timestamp};
 use entresol_planted::planted;
 
 use super::ahead::{Ahead, PageKey};
+use super::marking::write_marker;
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::{Filter, KeyHash, leaf_filter};
 use crate::format::{
-    Child, Damage, Effect, FORMAT_VERSION, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows,
-    page_key,
+    Child, Damage, Effect, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key,
 };
 use crate::merge::{
     DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
@@ -25,7 +25,6 @@ use crate::table::{
     Copied, Group, Keys, LeafAt, LeafKeys, Member, NewChild, Place, ROOT_PAGE, Replacement, Table,
     is_empty,
 };
-use crate::values::marker_key;
 
 /// A delta page is at most this share of its leaf: above it the leaf is written anew.
 const DELTA_SHARE: usize = 3;
@@ -190,9 +189,7 @@ impl Work {
         if is_single && copied.is_empty() {
             return Ok(self.rest());
         }
-        if self.table.has_values() {
-            write_marker(site, &self.table)?;
-        }
+        write_marker(site.shared, site.session, site.now, &self.table, &copied)?;
         if is_single && let Some(delta) = self.merge_into_delta(site, &group.at, &copied)? {
             let has_filter = group.at.is_filtered || site.shared.options.absent_filter_bits > 0;
             let keys = if has_filter { self.keys_of(&delta.page)? } else { Vec::new() };
@@ -565,16 +562,6 @@ fn removes(page: &[u8]) -> std::result::Result<usize, Damage> {
         removes += usize::from(rows.row(index)?.effect == Effect::Remove);
     }
     Ok(removes)
-}
-
-/// Says that rows of a table have values of their own, unless that is known. It is durable before
-/// the leaf that is written next.
-fn write_marker(site: &mut Site<'_>, table: &Table) -> Result<()> {
-    let key = marker_key(table.id());
-    if site.session.may_hold(site.shared.key(&key)) {
-        return Ok(());
-    }
-    site.write(&key, &[FORMAT_VERSION])
 }
 
 /// What the directory knows of a new leaf.

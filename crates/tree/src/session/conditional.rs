@@ -274,7 +274,7 @@ impl Conditional {
             let watch = &mut self.conditions[index].watch;
             // Before the lookup looks anywhere: a change that it does not see leaves a mark.
             watch.renew();
-            let lookup = Lookup::new(self.token, watch.table(), watch.key());
+            let lookup = Lookup::new(self.token, watch.table(), watch.key()).past_leaf();
             self.reading = Some((index, Box::new(lookup)));
             next = Next::Locate;
         }

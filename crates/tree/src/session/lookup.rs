@@ -13,7 +13,7 @@ use crate::node::is_known;
 use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
-use crate::table::{Copied, Place, Table, is_empty};
+use crate::table::{Copied, Place, RowOf, State, Table, is_empty};
 
 /// A get on its way.
 pub(super) struct Lookup {
@@ -29,6 +29,21 @@ pub(super) struct Lookup {
     /// How often that was not there.
     misses: u32,
     form: RowForm,
+    leaf: LeafUse,
+}
+
+/// Whether the row's leaf is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeafUse {
+    Always,
+    /// Not where the sides of the row tell all.
+    MayPass,
+    /// It is passed over: the value of this side is read. The row's side was taken so often when it
+    /// was looked for.
+    Passed {
+        side: Side,
+        takes: u32,
+    },
 }
 
 /// A value that is a record of its own, and what was added to it.
@@ -48,6 +63,16 @@ impl Wanted {
     }
 }
 
+/// What the sides of a row tell.
+enum Sided {
+    /// One of them has the row's value.
+    Value,
+    /// There is no row.
+    Absent,
+    /// Nothing: the leaf says what the row is.
+    Unclear,
+}
+
 /// So often a row's value may be another one than the row said. Each time the row was written anew.
 const VALUE_MISSES_MAX: u32 = 100;
 
@@ -63,7 +88,13 @@ impl Lookup {
             wanted: None,
             misses: 0,
             form,
+            leaf: LeafUse::Always,
         }
+    }
+
+    /// The same, which reads no leaf where the row's values tell all of it.
+    pub(super) fn past_leaf(self) -> Lookup {
+        Lookup { leaf: LeafUse::MayPass, ..self }
     }
 
     /// The same, of a row whose value is thought to be `wanted`. It begins with that.
@@ -101,7 +132,7 @@ impl Lookup {
         }
         self.wanted = None;
         self.copied = Copied::default();
-        let (place, has_page) = {
+        let (place, has_page, takes) = {
             let state = self.approach.table.lock();
             self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
             self.created = state.directory.created();
@@ -112,7 +143,7 @@ impl Lookup {
                 Place::Leaf(at) => !is_empty(&at.child) && state.directory.may_hold(at, &self.key),
                 Place::Missing(_) => true,
             };
-            (place, has_page)
+            (place, has_page, self.takes(shared, &state))
         };
         if !self.copied.is_empty() || !has_page {
             let copied = std::mem::take(&mut self.copied);
@@ -130,13 +161,67 @@ impl Lookup {
             drop(changes);
             self.copied = copied;
         }
+        match takes.map(|takes| self.look_at_sides(shared, store, takes)) {
+            Some(Sided::Value) => return Ok(Some(self.ask_for_value())),
+            Some(Sided::Absent) => {
+                visit(self.token, Ok(Outcome::Missing));
+                return Ok(None);
+            }
+            Some(Sided::Unclear) | None => {}
+        }
         Ok(Some(Ask::Page(self.approach.head_for(shared, store, place, Some(&self.key)))))
     }
 
-    fn ask_for_value(&self) -> Ask {
-        let side = self.wanted.as_ref().map_or(Side::First, |wanted| wanted.reference.side);
+    /// How often the row's sides were taken, if they tell what the row is: all rows of the table's
+    /// pages have values of their own, nothing waits of the row, and nobody holds a side.
+    fn takes(&self, shared: &Shared, state: &State) -> Option<u32> {
+        let table = &self.approach.table;
+        let tells = self.leaf == LeafUse::MayPass
+            && self.copied.is_empty()
+            && table.has_values()
+            && !table.has_small_rows()
+            && state.sides.is_free(&self.key)
+            && !shared.is_read_only();
+        tells.then(|| shared.values.takes.count(self.row()))
+    }
+
+    /// What the store has on the sides of the row. Nobody took one of them meanwhile, or it says
+    /// nothing.
+    fn look_at_sides(
+        &mut self,
+        shared: &Shared,
+        store: &entresol_tier::Session,
+        takes: u32,
+    ) -> Sided {
+        let is_there = |side: Side| store.may_hold(shared.key(&self.value_name(side).record_key()));
+        let there = Side::BOTH.map(is_there);
+        match there {
+            [false, false] if shared.values.takes.count(self.row()) == takes => Sided::Absent,
+            [true, false] | [false, true] => {
+                let side = if there[0] { Side::First } else { Side::Second };
+                self.leaf = LeafUse::Passed { side, takes };
+                Sided::Value
+            }
+            _ => Sided::Unclear,
+        }
+    }
+
+    fn row(&self) -> RowOf<'_> {
+        RowOf { table: self.approach.table.id(), key: &self.key }
+    }
+
+    fn value_name(&self, side: Side) -> ValueName<'_> {
         let (table, created) = (self.approach.table.id(), self.created);
-        Ask::Value(ValueName { table, created, key: &self.key, side }.record_key())
+        ValueName { table, created, key: &self.key, side }
+    }
+
+    fn ask_for_value(&self) -> Ask {
+        let side = match (&self.wanted, self.leaf) {
+            (Some(wanted), _) => wanted.reference.side,
+            (None, LeafUse::Passed { side, .. }) => side,
+            (None, _) => Side::First,
+        };
+        Ask::Value(self.value_name(side).record_key())
     }
 
     /// What the store answered. Called under its locks: it calls nobody but `visit`.
@@ -146,6 +231,9 @@ impl Lookup {
         outcome: Result<Stored<'_>>,
         visit: Visit<'_>,
     ) -> Next {
+        if let LeafUse::Passed { takes, .. } = self.leaf {
+            return self.take_sided(shared, outcome, takes, visit).unwrap_or_else(Next::Fail);
+        }
         if let Some(wanted) = self.wanted.take() {
             return self.take_value(shared, outcome, &wanted, visit).unwrap_or_else(Next::Fail);
         }
@@ -155,6 +243,27 @@ impl Lookup {
             Arrived::Leaf(record) => self.take_leaf(shared, record, visit),
         };
         taken.unwrap_or_else(Next::Fail)
+    }
+
+    /// The value of the row whose leaf was passed over. If there is none, since another key looks
+    /// the same to the index, or if somebody took a side of the row, the leaf is read after all.
+    fn take_sided(
+        &mut self,
+        shared: &Shared,
+        outcome: Result<Stored<'_>>,
+        takes: u32,
+        visit: Visit<'_>,
+    ) -> Result<Next> {
+        self.leaf = LeafUse::Always;
+        match outcome? {
+            Stored::Found(entry) if shared.values.takes.count(self.row()) == takes => {
+                let mut gathered = Gathered::default();
+                gathered.start(&self.key);
+                gathered.apply(Effect::Put, Sequence(0), entry.value);
+                self.answer(shared, &gathered, visit)
+            }
+            _ => Ok(Next::Locate),
+        }
     }
 
     /// The record of the row's value, if it is the one that the row named. Else the row was written

@@ -17,7 +17,7 @@ use crate::format::{INLINE_VALUE_BYTES_MAX, Reference, Side, ValueName};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::table::Table;
+use crate::table::{RowOf, Table};
 use crate::values::{Owner, Replaced, Values};
 
 /// The values of a batch.
@@ -79,6 +79,16 @@ pub(super) struct Discarding {
     table: Arc<Table>,
     key: Vec<u8>,
     side: Side,
+    epoch: u64,
+    /// The store did not remove it.
+    is_left: bool,
+}
+
+impl Discarding {
+    /// What the store answered.
+    pub(super) fn take(&mut self, outcome: &Result<Stored<'_>>) {
+        self.is_left |= outcome.is_err();
+    }
 }
 
 /// A change, and of which table of the name it is.
@@ -203,7 +213,11 @@ impl Placement {
             if let Some(side) = side {
                 let (table, key) = (Arc::clone(&place.table), place.key.clone());
                 let record_key = place.name(side).record_key();
-                all.push((Discarding { table, key, side }, record_key));
+                let epoch = self.epoch.unwrap_or_default();
+                // The value may be found by an opening until its removal is under way.
+                self.values.begin_in(epoch);
+                let is_left = false;
+                all.push((Discarding { table, key, side, epoch, is_left }, record_key));
             }
             place.state = State::Unplaced;
         }
@@ -213,15 +227,10 @@ impl Placement {
 
 impl Drop for Placement {
     fn drop(&mut self) {
-        for place in &self.places {
-            let side = match place.state {
-                State::Held(side) => side,
-                State::Put(reference) => reference.side,
-                _ => continue,
-            };
-            place.table.lock().sides.give_back(&place.key, side);
-        }
-        if let Some(epoch) = self.epoch {
+        // A session that ends may leave values in no batch. Their sides stay held: nobody takes
+        // such a value for that of the row. The next opening looks for it, and removes it.
+        let is_left = |place: &Place| matches!(place.state, State::Held(_) | State::Put(_));
+        if let Some(epoch) = self.epoch.filter(|_| !self.places.iter().any(is_left)) {
             self.values.end(epoch);
         }
     }
@@ -234,15 +243,14 @@ impl Place {
 
     /// Takes a side, if nobody holds it and nothing is there.
     fn take(&self, side: Side, shared: &Shared, store: &entresol_tier::Session) -> bool {
-        if !self.table.lock().sides.take(&self.key, side) {
+        if !self.table.lock().sides.look(&self.key, side) {
             return false;
         }
         let key = self.name(side).record_key();
         let is_free = !store.may_hold(shared.key(&key)) || planted!("value-over-the-old-one");
-        if !is_free {
-            self.table.lock().sides.give_back(&self.key, side);
-        }
-        is_free
+        let row = RowOf { table: self.table.id(), key: &self.key };
+        let takes = is_free.then_some(&shared.values.takes);
+        self.table.lock().sides.look_ends(row, side, takes)
     }
 }
 
@@ -287,10 +295,16 @@ impl Session {
         for (discarding, key) in abandoned {
             let slot = self.take(Pending::Discard(Box::new(discarding)));
             let Session { shared, store, .. } = self;
-            let mut is_over = false;
+            let mut answer = None;
             let discard = Operation::Discard { key: shared.key(&key) };
-            store.submit(slot.into(), now, discard, &mut |_, _| is_over = true);
-            if is_over {
+            store.submit(slot.into(), now, discard, &mut |_, outcome| {
+                answer = Some(outcome.is_err())
+            });
+            if let Some(is_left) = answer {
+                if let Some(Pending::Discard(discarding)) = self.operations[slot as usize].as_mut()
+                {
+                    discarding.is_left = is_left;
+                }
                 self.end_discard(slot);
             }
         }
@@ -298,8 +312,13 @@ impl Session {
 
     pub(super) fn end_discard(&mut self, slot: u32) {
         if let Some(Pending::Discard(discarding)) = self.operations[slot as usize].take() {
-            let Discarding { table, key, side } = *discarding;
+            let Discarding { table, key, side, epoch, is_left } = *discarding;
+            if is_left {
+                // The side stays held, and the opening looks for the value.
+                return self.give_back(slot);
+            }
             table.lock().sides.give_back(&key, side);
+            self.shared.values.end(epoch);
         }
         self.give_back(slot);
     }

@@ -6,6 +6,7 @@
 
 mod absent;
 mod conditional;
+mod direct;
 mod dropping;
 mod history;
 mod joining;
@@ -142,6 +143,7 @@ fn crash(mut world: World, prefix: u64, scene: Scene) {
         let mut after = world.after(world.device.reopened(choice), seed + prefix);
         let opened = after.open().and_then(|()| after.opened().check_pages().map(drop));
         let checked = opened.and_then(|()| after.check_prefix()).and_then(|batches| {
+            after.check_gets(batches)?;
             if random.below(6) > 0 {
                 return Ok(());
             }

@@ -1,5 +1,6 @@
 //! Tables on a simulated device beside a model: each batch is a state of its own.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use entresol_device::Device;
@@ -244,6 +245,18 @@ impl World {
         self.write_patiently(&batch, &[], durability).map(drop)
     }
 
+    /// Adds a part to a row.
+    pub(crate) fn add(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        part: &[u8],
+        durability: Durability,
+    ) -> Result<(), String> {
+        let action = Owned::Add(part.to_vec());
+        self.write_batch(vec![Change { table, key: key.to_vec(), action }], durability)
+    }
+
     /// Drops a table; `Full` is waited out.
     pub(crate) fn drop_table(&mut self, table: usize) -> Result<(), String> {
         self.history.push(vec![Change { table, key: Vec::new(), action: Owned::Drop }]);
@@ -466,6 +479,20 @@ impl World {
             }
         }
         self.check_scan(&model)
+    }
+
+    /// Compares gets of all keys that were ever written with the first `batches` batches.
+    pub(crate) fn check_gets(&mut self, batches: usize) -> Result<(), String> {
+        let model = self.model(batches);
+        let changes = self.history.iter().flatten().filter(|change| !change.key.is_empty());
+        let keys: BTreeSet<_> = changes.map(|change| (change.table, change.key.clone())).collect();
+        for (table, key) in keys {
+            let (found, expected) = (self.get(table, &key)?, model[table].get(&key));
+            if found.as_ref() != expected {
+                return Err(format!("get of {key:?} in {table}: {found:?}, expected {expected:?}"));
+            }
+        }
+        Ok(())
     }
 
     fn check_scan(&mut self, model: &[Rows; 3]) -> Result<(), String> {
