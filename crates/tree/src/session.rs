@@ -12,6 +12,7 @@ mod conditional;
 mod dropping;
 mod gathering;
 mod lookup;
+mod moment;
 mod owned;
 mod placing;
 mod scan;
@@ -273,6 +274,25 @@ impl Session {
     pub fn scan(&mut self, token: u64, now: Timestamp, range: RowRange<'_>, visit: Visit<'_>) {
         self.in_flight += 1;
         let scanning = Scanning::new(token, range, self.reading);
+        let slot = self.take(Pending::Scan(Box::new(scanning)));
+        self.advance(slot, now, Next::Locate, visit);
+    }
+
+    /// As `scan`, of the table as of one moment: a batch is seen whole or not at all. For ranges of
+    /// some leaves, as one partition of many is: where a leaf of the range was merged meanwhile the
+    /// scan begins anew. Where many changes wait in the range the scan may end early, as it does at
+    /// its limit; what a further scan shows is of a later moment.
+    ///
+    /// Errors: `Busy`, where merges came between again and again.
+    pub fn scan_at_one_moment(
+        &mut self,
+        token: u64,
+        now: Timestamp,
+        range: RowRange<'_>,
+        visit: Visit<'_>,
+    ) {
+        self.in_flight += 1;
+        let scanning = Scanning::new(token, range, self.reading).at_one_moment();
         let slot = self.take(Pending::Scan(Box::new(scanning)));
         self.advance(slot, now, Next::Locate, visit);
     }

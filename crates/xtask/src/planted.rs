@@ -150,6 +150,11 @@ const BUGS: &[Bug] = &[
         test: "leaving::tables_that_nobody_has_leave_memory_and_come_back_with_all_their_rows",
     },
     Bug {
+        name: "moment-of-later-leaves",
+        caught_by: TABLES,
+        test: "moments::a_scan_of_one_moment_shows_batches_whole_or_not_at_all",
+    },
+    Bug {
         name: "filter-without-delta-keys",
         caught_by: TABLES,
         test: "absent::tables_with_filters_hold_what_a_map_holds",

@@ -112,6 +112,11 @@ impl Lookup {
         self.wanted.as_ref().map(|wanted| wanted.reference)
     }
 
+    /// Whether the row's value was not there, so that the row was read anew.
+    pub(super) fn has_missed(&self) -> bool {
+        self.misses > 0
+    }
+
     pub(super) fn token(&self) -> u64 {
         self.token
     }

@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use entresol_flash::{Outcome as Stored, Result};
+use entresol_flash::{Error, ErrorKind, Outcome as Stored, Result};
 use entresol_planted::planted;
 
 use super::approach::{Approach, Arrived, LeafPage, ReadPages, Resumed};
 use super::gathering::Gathering;
 use super::lookup::{Lookup, Wanted};
+use super::moment::Moment;
 use super::{Ask, Next, Outcome, Reading, Visit};
 use crate::error::{damaged, refused};
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, Pushed, Resolved};
@@ -68,6 +69,10 @@ pub(super) struct Scanning {
     created: Sequence,
     /// What was copied ends here: below this key in ascending order, with it in descending order.
     copied_end: Option<Vec<u8>>,
+    /// It shows the table as of one moment.
+    moment: Option<Moment>,
+    /// It ends before the range that was asked for.
+    is_cut: bool,
 }
 
 impl Scanning {
@@ -86,7 +91,46 @@ impl Scanning {
             look: None,
             created: Sequence(0),
             copied_end: None,
+            moment: None,
+            is_cut: false,
         }
+    }
+
+    /// The same, as of one moment. It does not begin where rows begin now: they may have been
+    /// elsewhere at that moment.
+    pub(super) fn at_one_moment(self) -> Scanning {
+        let moment = Some(Moment::new(&self.low, self.high.as_deref()));
+        Scanning { moment, has_begun: true, ..self }
+    }
+
+    /// The table changed: what was gathered is of no one moment.
+    pub(super) fn begin_anew(&mut self) {
+        self.moment.as_mut().into_iter().for_each(Moment::forget_view);
+    }
+
+    /// Whether it begins anew, although all rows were gathered.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.moment.as_ref().is_some_and(|moment| !moment.has_view())
+    }
+
+    /// Begins, where it is to be of one moment and has none.
+    fn look(&mut self, shared: &Shared) -> Result<()> {
+        let side = self.side();
+        let Some(moment) = self.moment.as_mut().filter(|moment| !moment.has_view()) else {
+            return Ok(());
+        };
+        let viewed = moment.look(shared, &self.approach.table, side, self.limit)?;
+        (self.low, self.high, self.is_cut) = (viewed.low, viewed.high, viewed.is_cut);
+        self.gathered = Gathering::new(self.gathered.rows.form());
+        Ok(())
+    }
+
+    /// Whether a leaf that was located may have changes that came after the moment.
+    fn is_late(&self, at: &LeafAt) -> bool {
+        self.moment.as_ref().is_some_and(|moment| {
+            let is_same = moment.is_of(at.created);
+            !is_same || is_empty(&at.child) && !moment.admits(at.child.sequence)
+        })
     }
 
     pub(super) fn token(&self) -> u64 {
@@ -109,12 +153,14 @@ impl Scanning {
         }
         let has_rows = self.has_begun || self.begin();
         loop {
+            self.look(shared)?;
             let is_over = self.high.as_ref().is_some_and(|high| *high <= self.low);
             if self.limit <= self.gathered.rows.len() || is_over || !has_rows {
-                return Ok(match self.end(visit) {
-                    Next::ReadValue => Some(Ask::Values),
-                    _ => self.tell_end(),
-                });
+                return match self.end(visit) {
+                    Next::ReadValue => Ok(Some(Ask::Values)),
+                    Next::Fail(error) => Err(error),
+                    _ => Ok(self.tell_end()),
+                };
             }
             self.copied = Copied::default();
             let place = {
@@ -130,10 +176,12 @@ impl Scanning {
                 place
             };
             match place {
+                Place::Leaf(at) if self.is_late(&at) => self.begin_anew(),
                 Place::Leaf(at) if is_empty(&at.child) => {
                     match self.take_nothing(shared, at.high, visit)? {
                         Next::Done => return Ok(self.tell_end()),
                         Next::ReadValue => return Ok(Some(Ask::Values)),
+                        Next::Fail(error) => return Err(error),
                         _ => {}
                     }
                 }
@@ -206,8 +254,13 @@ impl Scanning {
 
     /// Visits the rows, unless values of theirs are to be read first.
     fn end(&mut self, visit: Visit<'_>) -> Next {
-        if self.is_full() {
+        if self.is_full() || self.is_cut {
             self.gathered.rows.set_goes_on();
+        }
+        if self.is_cut && self.gathered.rows.is_empty() && self.limit > 0 {
+            // Whoever goes on behind the last row would have none to go on from.
+            let detail = "changes without a row fill what a scan of one moment copies; maintain";
+            return Next::Fail(Error::new(ErrorKind::Busy, detail.to_string()));
         }
         if self.gathered.has_values() {
             return Next::ReadValue;
@@ -235,6 +288,12 @@ impl Scanning {
 
     /// What waits for the rows of a leaf that are still to come, and where the copy ends.
     fn copy(&self, shared: &Shared, state: &State, at: &LeafAt) -> (Copied, Option<Vec<u8>>) {
+        if let Some(moment) = &self.moment {
+            let low = state.directory.low_of(at).max(&self.low);
+            let high = least(at.high.as_deref(), self.high.as_deref());
+            let end = (self.order == Order::Descending).then(|| low.to_vec());
+            return (moment.waiting(Keys { low, high }), end);
+        }
         let (pending, arena) = (&state.pending, shared.arena.read());
         let most = self.limit - self.gathered.rows.len();
         let mut copied = Copied::default();
@@ -288,6 +347,10 @@ impl Scanning {
         let delta = self.approach.delta.take();
         let leaf = Leaf::parse(&page, delta.as_deref())
             .map_err(|damage| damaged(&self.approach.table, &damage))?;
+        if self.moment.as_ref().is_some_and(|moment| !moment.admits(leaf.sequence())) {
+            self.begin_anew();
+            return Ok(Next::Locate);
+        }
         let high = match planted!("parent-trusted") {
             true => at.high.as_deref(),
             false => leaf.base().high_key(),

@@ -40,6 +40,8 @@ pub(super) struct ValueEnd {
     scan: u32,
     index: usize,
     found: Result<Option<Vec<u8>>>,
+    /// The row had another value meanwhile.
+    is_late: bool,
 }
 
 impl ValueRead {
@@ -62,7 +64,8 @@ impl ValueRead {
     pub(super) fn ended(&mut self, error: Option<Error>) -> ValueEnd {
         let failed = error.or(self.failed.take());
         let found = failed.map_or_else(|| Ok(self.found.take()), Err);
-        ValueEnd { scan: self.scan, index: self.index, found }
+        let is_late = self.lookup.has_missed();
+        ValueEnd { scan: self.scan, index: self.index, found, is_late }
     }
 }
 
@@ -83,6 +86,9 @@ impl Session {
                 if !scan.gathered().is_filled() {
                     return;
                 }
+                if scan.is_outdated() {
+                    return self.advance(slot, now, Next::Locate, visit);
+                }
                 let (token, ended) = (scan.token(), scan.gathered().assemble());
                 self.give_back(slot);
                 return match ended {
@@ -99,9 +105,12 @@ impl Session {
     /// The read of a value in `slot` is over.
     pub(super) fn end_value(&mut self, slot: u32, end: ValueEnd) {
         self.give_back(slot);
-        let ValueEnd { scan, index, found } = end;
+        let ValueEnd { scan, index, found, is_late } = end;
         if let Some(Pending::Scan(scanning)) = self.operations[scan as usize].as_mut() {
             scanning.gathered().take_value(index, found);
+            if is_late {
+                scanning.begin_anew();
+            }
             if !self.filling.contains(&scan) {
                 self.filling.push(scan);
             }

@@ -44,6 +44,11 @@ impl Quota {
         Quota { rows, keys: rows.saturating_add(PASSED_MAX) }
     }
 
+    /// However many keys are passed over.
+    fn of_rows(rows: usize) -> Quota {
+        Quota { rows, keys: usize::MAX }
+    }
+
     fn takes(&mut self, entry: &Entry<'_>) -> bool {
         if self.rows == 0 || self.keys == 0 {
             return false;
@@ -90,11 +95,31 @@ impl Copied {
         keys: Keys<'_>,
         limit: usize,
     ) -> Option<Vec<u8>> {
+        self.copy_up(pending, arena, keys, Quota::of(limit))
+    }
+
+    /// As `copy_range`, for `rows` keys that may have rows, and for all others before them.
+    pub(crate) fn copy_rows(
+        &mut self,
+        pending: &Pending,
+        arena: &Arena,
+        keys: Keys<'_>,
+        rows: usize,
+    ) -> Option<Vec<u8>> {
+        self.copy_up(pending, arena, keys, Quota::of_rows(rows))
+    }
+
+    fn copy_up(
+        &mut self,
+        pending: &Pending,
+        arena: &Arena,
+        keys: Keys<'_>,
+        mut quota: Quota,
+    ) -> Option<Vec<u8>> {
         if keys.is_empty() {
             return None;
         }
         let mut entries = pending.range(arena, Bound::Included(keys.low), keys.high_bound());
-        let mut quota = Quota::of(limit);
         for entry in entries.by_ref() {
             if !quota.takes(&entry) {
                 return Some(entry.key().to_vec());
@@ -113,11 +138,32 @@ impl Copied {
         keys: Keys<'_>,
         limit: usize,
     ) -> Option<Vec<u8>> {
+        self.copy_down(pending, arena, keys, Quota::of(limit))
+    }
+
+    /// As `copy_range_back`, for `rows` keys that may have rows, and for all others above them.
+    pub(crate) fn copy_rows_back(
+        &mut self,
+        pending: &Pending,
+        arena: &Arena,
+        keys: Keys<'_>,
+        rows: usize,
+    ) -> Option<Vec<u8>> {
+        self.copy_down(pending, arena, keys, Quota::of_rows(rows))
+    }
+
+    fn copy_down(
+        &mut self,
+        pending: &Pending,
+        arena: &Arena,
+        keys: Keys<'_>,
+        mut quota: Quota,
+    ) -> Option<Vec<u8>> {
         if keys.is_empty() {
             return None;
         }
         let mut entries = pending.range_back(arena, Bound::Included(keys.low), keys.high_bound());
-        let (mut quota, mut has_more) = (Quota::of(limit), false);
+        let mut has_more = false;
         let within = |entry: &Entry<'_>| {
             let takes = quota.takes(entry);
             has_more = !takes;
@@ -142,6 +188,21 @@ impl Copied {
             let value = start..self.bytes.len();
             self.changes.push(Span { key: key.clone(), value, effect, sequence });
         }
+    }
+
+    /// The changes of `keys`.
+    pub(crate) fn between(&self, keys: Keys<'_>) -> Copied {
+        let key = |span: &Span| &self.bytes[span.key.clone()];
+        let start = self.changes.partition_point(|span| key(span) < keys.low);
+        let is_within = |span: &&Span| keys.high.is_none_or(|high| key(span) < high);
+        let mut part = Copied::default();
+        for span in self.changes[start..].iter().take_while(is_within) {
+            let Span { effect, sequence, .. } = *span;
+            let value = &self.bytes[span.value.clone()];
+            let change = Change { key: key(span), effect, sequence, value };
+            part.extend(change.key, std::iter::once(change));
+        }
+        part
     }
 
     /// The changes.

@@ -12,6 +12,7 @@ mod history;
 mod joining;
 mod leaving;
 mod meanwhile;
+mod moments;
 mod nodes;
 mod open;
 mod queue;
