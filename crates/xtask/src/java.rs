@@ -58,7 +58,7 @@ const EVERYTHING: &[Newer] = &[
     Newer {
         name: "java ffm",
         path: "ffm",
-        only: "--projects !grid,!jdbc -Dsuites.skip=true",
+        only: "--projects !grid,!jdbc,!cassandra -Dsuites.skip=true",
         without: "GridRecoveryTest",
     },
     Newer {

@@ -1,0 +1,244 @@
+package io.entresol.cassandra;
+
+import io.entresol.OrderedTable;
+import io.entresol.TableBatch;
+import io.entresol.TableCursor;
+import io.entresol.TableRange;
+import io.entresol.cassandra.Catalog.Generation;
+import io.entresol.cassandra.PartitionReader.Source;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
+import org.apache.cassandra.db.DataRange;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.PartitionPosition;
+import org.apache.cassandra.db.RangeTombstone;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.commitlog.CommitLog;
+import org.apache.cassandra.db.commitlog.CommitLogPosition;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.index.transactions.UpdateTransaction;
+import org.apache.cassandra.io.sstable.SSTableReadsListener;
+import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.utils.concurrent.OpOrder;
+
+/**
+ * The rows of a Cassandra table on flash, in an ordered table: a memtable that is never flushed. It
+ * is what {@code class_name} of a memtable configuration names. Thread-safe, as Cassandra asks of
+ * memtables.
+ */
+public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
+    private final EntresolFactory factory;
+    private final NodeStore node;
+    private final OrderedTable table;
+    private final Layouts layouts;
+    private final PartitionWriter writer;
+    private final LongAdder bytes = new LongAdder();
+    private volatile Generation generation;
+    /** The table was truncated or dropped: its rows go, and nobody flushes them. */
+    private volatile boolean leaving;
+
+    EntresolMemtable(EntresolFactory factory, AtomicReference<CommitLogPosition> lowerBound,
+            TableMetadataRef metadata, Owner owner) {
+        super(metadata, lowerBound);
+        this.factory = factory;
+        node = NodeStore.of(factory.parameters());
+        TableName name = TableName.of(metadata.get());
+        generation = node.generation(name);
+        table = node.table(generation);
+        layouts = new Layouts(node.catalog, name);
+        writer = new PartitionWriter(node.store, table);
+        ColumnFamilyStore cfs = owner instanceof ColumnFamilyStore one ? one : null;
+        table.merge(new RowFold(layouts, this::metadata, () -> Purge.of(cfs, metadata())));
+        layouts.of(metadata.get());
+        minTimestamp.set(generation.leastTimestamp());
+        minLocalDeletionTime.set(0);
+    }
+
+    /** What Cassandra calls for a configuration; it takes what it knows out of the map. */
+    public static Factory factory(Map<String, String> parameters) {
+        return new EntresolFactory(Parameters.of(parameters));
+    }
+
+    @Override
+    public long put(PartitionUpdate update, UpdateTransaction indexer, OpOrder.Group group) {
+        // Entries of indexes first: those that name no row are dropped by readers.
+        index(update, indexer);
+        TableMetadata metadata = metadata();
+        Failures.writing(metadata, () -> {
+            RowCodec codec = new RowCodec(layouts.of(metadata));
+            try (TableBatch batch = writer.batch(update, codec)) {
+                lower(update.stats().minTimestamp, batch);
+                batch.write();
+                bytes.add(batch.bytes());
+            }
+        });
+        currentOperations.addAndGet(update.operationCount());
+        return Long.MAX_VALUE;
+    }
+
+    private static void index(PartitionUpdate update, UpdateTransaction indexer) {
+        if (indexer == UpdateTransaction.NO_OP) {
+            return;
+        }
+        indexer.start();
+        if (!update.partitionLevelDeletion().isLive()) {
+            indexer.onPartitionDeletion(update.partitionLevelDeletion());
+        }
+        Iterator<RangeTombstone> ranges = update.deletionInfo().rangeIterator(false);
+        ranges.forEachRemaining(indexer::onRangeTombstone);
+        if (!update.staticRow().isEmpty()) {
+            indexer.onInserted(update.staticRow());
+        }
+        for (Row row : update) {
+            indexer.onInserted(row);
+        }
+        indexer.commit();
+    }
+
+    /** Records a timestamp that is lower than all so far, together with the update that has it. */
+    private void lower(long timestamp, TableBatch batch) {
+        if (timestamp < minTimestamp.get()) {
+            synchronized (this) {
+                if (timestamp < generation.leastTimestamp()) {
+                    generation = generation.withLeast(timestamp);
+                }
+                node.catalog.add(batch, generation);
+                updateMin(minTimestamp, timestamp);
+            }
+        }
+    }
+
+    @Override
+    public UnfilteredRowIterator rowIterator(DecoratedKey key, Slices slices, ColumnFilter columns,
+            boolean reversed, SSTableReadsListener listener) {
+        TableMetadata metadata = metadata();
+        return Failures.reading(metadata, () -> new PartitionReader(source(metadata, columns), key,
+                RowKey.partition(key)).rows(slices, reversed));
+    }
+
+    @Override
+    public UnfilteredRowIterator rowIterator(DecoratedKey key) {
+        return rowIterator(key, Slices.ALL, ColumnFilter.all(metadata()), false,
+                SSTableReadsListener.NOOP_LISTENER);
+    }
+
+    @Override
+    public UnfilteredPartitionIterator partitionIterator(ColumnFilter columns, DataRange range,
+            SSTableReadsListener listener) {
+        return Failures.reading(metadata(), () -> new TokenRange(this, columns, range));
+    }
+
+    /** What a query reads from. */
+    Source source(TableMetadata metadata, ColumnFilter columns) {
+        return Source.of(table, layouts, metadata, columns);
+    }
+
+    @Override
+    public FlushablePartitionSet<?> getFlushSet(PartitionPosition from, PartitionPosition to) {
+        return Failures.reading(metadata(), () -> new FlushSet(this, from, to));
+    }
+
+    @Override
+    public boolean shouldSwitch(FlushReason reason) {
+        return switch (reason) {
+            case TRUNCATE, DROP, INDEX_REMOVED -> {
+                leaving = true;
+                yield true;
+            }
+            case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
+            case INDEX_BUILD_STARTED, VIEW_BUILD_STARTED -> {
+                // They read SSTables only.
+                yield !isClean();
+            }
+            case DRAIN -> {
+                Failures.writing(metadata(), node.store::sync);
+                yield false;
+            }
+            default -> false;
+        };
+    }
+
+    @Override
+    public boolean isClean() {
+        if (leaving) {
+            return true;
+        }
+        return Failures.reading(metadata(), () -> {
+            try (TableCursor rows = table.scanUnfolded(TableRange.ALL.limit(1).pageBytes(1 << 10))) {
+                return !rows.next();
+            }
+        });
+    }
+
+    @Override
+    public void discard() {
+        super.discard();
+        Failures.writing(metadata(), () -> node.drop(generation));
+    }
+
+    /** The position of now while the memtable is live: whoever streams from it asks. */
+    @Override
+    public LastCommitLogPosition getFinalCommitLogUpperBound() {
+        CommitLogPosition now = CommitLog.instance.getCurrentPosition();
+        return isSwitchedOut ? super.getFinalCommitLogUpperBound() : new LastCommitLogPosition(now);
+    }
+
+    private volatile boolean isSwitchedOut;
+
+    @Override
+    public void switchOut(OpOrder.Barrier barrier, AtomicReference<CommitLogPosition> upperBound) {
+        super.switchOut(barrier, upperBound);
+        isSwitchedOut = true;
+    }
+
+    @Override
+    public void metadataUpdated() {
+        layouts.of(metadata());
+    }
+
+    @Override
+    public void localRangesUpdated() {
+        // Rows are in the order of the ring, whoever owns which part.
+    }
+
+    @Override
+    public void performSnapshot(String name) {
+        throw new UnsupportedOperationException("snapshot " + name + " of " + metadata()
+                + ": snapshots of tables on flash are not supported; copy its rows, as with COPY TO");
+    }
+
+    @Override
+    public long partitionCount() {
+        return 0;
+    }
+
+    @Override
+    public long getLiveDataSize() {
+        return bytes.sum();
+    }
+
+    @Override
+    public void addMemoryUsageTo(MemoryUsage usage) {
+        // The store's memory has a cap of its own.
+    }
+
+    @Override
+    public void markExtraOnHeapUsed(long additional, OpOrder.Group group) {
+        // Nothing waits for memory of a pool here.
+    }
+
+    @Override
+    public void markExtraOffHeapUsed(long additional, OpOrder.Group group) {
+        // The same.
+    }
+}

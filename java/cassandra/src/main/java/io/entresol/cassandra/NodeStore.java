@@ -1,0 +1,112 @@
+package io.entresol.cassandra;
+
+import io.entresol.Durability;
+import io.entresol.OrderedTable;
+import io.entresol.Store;
+import io.entresol.StoreOptions;
+import io.entresol.cassandra.Catalog.Generation;
+import io.entresol.cassandra.Catalog.State;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.cassandra.config.Config.CommitLogSync;
+import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.schema.Schema;
+import org.apache.cassandra.service.StorageService;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The store of one or several memtable configurations of this node. It is opened when the first
+ * table needs it, and closed when the process ends. Thread-safe.
+ */
+final class NodeStore {
+    private static final Logger LOGGER = LoggerFactory.getLogger(NodeStore.class);
+    private static final Map<String, NodeStore> OPEN = new ConcurrentHashMap<>();
+
+    final Store store;
+    final Catalog catalog;
+    /** Tables whose stored generation has its memtable in this process. */
+    private final Set<TableName> opened = new HashSet<>();
+
+    private NodeStore(Parameters parameters) {
+        store = Store.open(options(parameters));
+        catalog = new Catalog(store);
+        removeLeftovers();
+        // After the drain, which still writes.
+        StorageService.instance.addPostShutdownHook(this::close);
+        LOGGER.info("Opened the store on {}", parameters.devices());
+    }
+
+    /** The store that a configuration names; the same for all that name it. */
+    static NodeStore of(Parameters parameters) {
+        return OPEN.computeIfAbsent(parameters.devices(), devices -> new NodeStore(parameters));
+    }
+
+    /**
+     * The generation of a new memtable: the stored one for the first of a table in this process, else
+     * a new one.
+     */
+    synchronized Generation generation(TableName name) {
+        Generation newest = catalog.newest(name).orElse(null);
+        if (newest != null && newest.state() == State.LIVE && opened.add(name)) {
+            return newest;
+        }
+        opened.add(name);
+        long number = newest == null ? 1 : newest.number() + 1;
+        Generation fresh = new Generation(name, number, State.LIVE, Long.MAX_VALUE);
+        catalog.put(fresh);
+        return fresh;
+    }
+
+    OrderedTable table(Generation generation) {
+        return store.table(generation.ordered());
+    }
+
+    /** Removes the rows of a generation. A crash in between is made good by the next start. */
+    void drop(Generation generation) {
+        catalog.put(generation.in(State.DROPPING));
+        table(generation).drop();
+        catalog.remove(generation);
+    }
+
+    private void close() {
+        try {
+            store.close();
+        } catch (RuntimeException failed) {
+            LOGGER.error("The store was not closed; the next start recovers it", failed);
+        }
+    }
+
+    private void removeLeftovers() {
+        Set<TableName> newer = new HashSet<>();
+        var all = catalog.generations();
+        for (int number = all.size() - 1; number >= 0; number--) {
+            Generation one = all.get(number);
+            boolean known = Schema.instance.getTableMetadata(one.table().id()) != null;
+            if (one.state() == State.DROPPING || !known || !newer.add(one.table())) {
+                LOGGER.info("Removing {}, which {}", one.ordered(), !known
+                        ? "is of a table that the schema does not know"
+                        : "was truncated or dropped before the last stop");
+                drop(one);
+            }
+        }
+    }
+
+    private static StoreOptions options(Parameters parameters) {
+        StoreOptions options = StoreOptions.onDevices(parameters.devices())
+                .capacity(parameters.capacity()).memory(parameters.memory())
+                .compression(parameters.compression()).orderedTables(parameters.journal())
+                .waitingChanges(parameters.waiting()).durability(durability());
+        byte[] key = parameters.encryptionKey();
+        return key == null ? options : options.encryptionKey(key);
+    }
+
+    /** What Cassandra promises of a commit log that is configured so. */
+    private static Durability durability() {
+        return DatabaseDescriptor.getCommitLogSync() == CommitLogSync.periodic
+                ? Durability.periodic(DatabaseDescriptor.getCommitLogSyncPeriod())
+                : Durability.SYNCED;
+    }
+}
