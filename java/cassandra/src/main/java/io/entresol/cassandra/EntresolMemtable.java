@@ -21,6 +21,7 @@ import org.apache.cassandra.db.commitlog.CommitLog;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
+import org.apache.cassandra.db.partitions.Partition;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
 import org.apache.cassandra.db.rows.Row;
@@ -42,10 +43,12 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     private final OrderedTable table;
     private final Layouts layouts;
     private final PartitionWriter writer;
+    private final ColumnFamilyStore cfs;
     private final LongAdder bytes = new LongAdder();
     private volatile Generation generation;
-    /** The table was truncated or dropped: its rows go, and nobody flushes them. */
+    /** Of an index that was dropped: its rows go, and nobody flushes them. */
     private volatile boolean leaving;
+    private volatile boolean isSwitchedOut;
 
     EntresolMemtable(EntresolFactory factory, AtomicReference<CommitLogPosition> lowerBound,
             TableMetadataRef metadata, Owner owner) {
@@ -57,11 +60,12 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         table = node.table(generation);
         layouts = new Layouts(node.catalog, name);
         writer = new PartitionWriter(node.store, table);
-        ColumnFamilyStore cfs = owner instanceof ColumnFamilyStore one ? one : null;
-        table.merge(new RowFold(layouts, this::metadata, () -> Purge.of(cfs, metadata())));
+        cfs = owner instanceof ColumnFamilyStore one ? one : null;
+        table.merge(new RowFold(layouts, this::metadata, this::purge));
         layouts.of(metadata.get());
         minTimestamp.set(generation.leastTimestamp());
         minLocalDeletionTime.set(0);
+        node.watch(this);
     }
 
     /** What Cassandra calls for a configuration; it takes what it knows out of the map. */
@@ -138,28 +142,54 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         return Failures.reading(metadata(), () -> new TokenRange(this, columns, range));
     }
 
+    /** What reads and writes of all columns need. */
+    Source source(TableMetadata metadata) {
+        return source(metadata, ColumnFilter.all(metadata));
+    }
+
+    RowFold.Folding folding(TableMetadata metadata) {
+        return new RowFold.Folding(layouts, metadata);
+    }
+
+    OrderedTable table() {
+        return table;
+    }
+
+    /** What may be purged now. */
+    Purge purge() {
+        return Purge.of(cfs, metadata());
+    }
+
+    TableBatch batch() {
+        return node.store.batch();
+    }
+
     /** What a query reads from. */
     Source source(TableMetadata metadata, ColumnFilter columns) {
         return Source.of(table, layouts, metadata, columns);
     }
 
     @Override
-    public FlushablePartitionSet<?> getFlushSet(PartitionPosition from, PartitionPosition to) {
+    public FlushablePartitionSet<Partition> getFlushSet(PartitionPosition from, PartitionPosition to) {
         return Failures.reading(metadata(), () -> new FlushSet(this, from, to));
     }
 
     @Override
     public boolean shouldSwitch(FlushReason reason) {
         return switch (reason) {
-            case TRUNCATE, DROP, INDEX_REMOVED -> {
+            // With auto_snapshot alone: the rows are the snapshot's.
+            case TRUNCATE, DROP -> true;
+            case INDEX_REMOVED -> {
                 leaving = true;
                 yield true;
             }
             case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
-            case INDEX_BUILD_STARTED, VIEW_BUILD_STARTED -> {
-                // They read SSTables only.
-                yield !isClean();
+            case INDEX_BUILD_STARTED -> {
+                IndexBuild.run(this, cfs);
+                yield false;
             }
+            // Builders of views read SSTables only.
+            case VIEW_BUILD_STARTED -> true;
             case DRAIN -> {
                 Failures.writing(metadata(), node.store::sync);
                 yield false;
@@ -183,6 +213,7 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public void discard() {
         super.discard();
+        node.forget(this);
         Failures.writing(metadata(), () -> node.drop(generation));
     }
 
@@ -192,8 +223,6 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         CommitLogPosition now = CommitLog.instance.getCurrentPosition();
         return isSwitchedOut ? super.getFinalCommitLogUpperBound() : new LastCommitLogPosition(now);
     }
-
-    private volatile boolean isSwitchedOut;
 
     @Override
     public void switchOut(OpOrder.Barrier barrier, AtomicReference<CommitLogPosition> upperBound) {
@@ -213,8 +242,7 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
 
     @Override
     public void performSnapshot(String name) {
-        throw new UnsupportedOperationException("snapshot " + name + " of " + metadata()
-                + ": snapshots of tables on flash are not supported; copy its rows, as with COPY TO");
+        Snapshots.write(getFlushSet(null, null), cfs, name);
     }
 
     @Override

@@ -39,6 +39,32 @@ record Head(DeletionInfo deletion, Row staticRow) {
         return new Head(both, row);
     }
 
+    /** The head without what may be purged. */
+    Head purged(Purge purge, TableMetadata metadata) {
+        DeletionTime whole = deletion.getPartitionDeletion();
+        MutableDeletionInfo left =
+                new MutableDeletionInfo(purge.shouldPurge(whole) ? DeletionTime.LIVE : whole);
+        deletion.rangeIterator(false).forEachRemaining(range -> {
+            if (!purge.shouldPurge(range.deletionTime())) {
+                left.add(range, metadata.comparator);
+            }
+        });
+        // What the deletion hides must not outlive it.
+        Row row = staticRow(ColumnFilter.all(metadata), metadata);
+        row = row.isEmpty() ? null
+                : row.purge(purge, purge.now(), metadata.enforceStrictLiveness());
+        return new Head(left, row == null ? Rows.EMPTY_STATIC_ROW : row);
+    }
+
+    /** Whether something may be purged. */
+    boolean hasPurgeable(Purge purge, TableMetadata metadata) {
+        EncodingStats.Collector stats = new EncodingStats.Collector();
+        collect(stats);
+        return !isEmpty() && purge.touches(stats.get().minLocalDeletionTime)
+                && stats.get().minLocalDeletionTime != EncodingStats.NO_STATS.minLocalDeletionTime
+                && !purged(purge, metadata).equals(this);
+    }
+
     /** The static row as a query sees it. */
     Row staticRow(ColumnFilter filter, TableMetadata metadata) {
         if (filter.fetchedColumns().statics.isEmpty() || staticRow.isEmpty()) {

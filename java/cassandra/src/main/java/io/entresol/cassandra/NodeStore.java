@@ -29,6 +29,7 @@ final class NodeStore {
     final Catalog catalog;
     /** Tables whose stored generation has its memtable in this process. */
     private final Set<TableName> opened = new HashSet<>();
+    private final Patrols patrols;
 
     private NodeStore(Parameters parameters) {
         store = Store.open(options(parameters));
@@ -36,6 +37,7 @@ final class NodeStore {
         removeLeftovers();
         // After the drain, which still writes.
         StorageService.instance.addPostShutdownHook(this::close);
+        patrols = new Patrols(parameters.patrol());
         LOGGER.info("Opened the store on {}", parameters.devices());
     }
 
@@ -60,6 +62,16 @@ final class NodeStore {
         return fresh;
     }
 
+    /** Has the patrol walk over a memtable, in turn with the others. */
+    void watch(EntresolMemtable memtable) {
+        patrols.add(memtable);
+    }
+
+    /** Ends the walks over a memtable. */
+    void forget(EntresolMemtable memtable) {
+        patrols.remove(memtable);
+    }
+
     OrderedTable table(Generation generation) {
         return store.table(generation.ordered());
     }
@@ -72,6 +84,7 @@ final class NodeStore {
     }
 
     private void close() {
+        patrols.close();
         try {
             store.close();
         } catch (RuntimeException failed) {

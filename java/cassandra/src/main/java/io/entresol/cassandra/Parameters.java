@@ -18,10 +18,11 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  * @param memory the cap of the store's memory, in bytes
  * @param waiting bytes of memory for changes that wait for their leaf
  * @param journal bytes of the store for the journal of changes
+ * @param patrol bytes that the patrol walks over in a second
  * @param keyFile the file with the key of an encrypted store; empty for none
  */
 record Parameters(String devices, long capacity, long memory, long waiting, long journal,
-        Compression compression, String keyFile) {
+        long patrol, Compression compression, String keyFile) {
     private static final long MEBIBYTE = 1 << 20;
 
     /** Takes what it knows out of a map; the rest is unknown to Cassandra, too. */
@@ -32,6 +33,7 @@ record Parameters(String devices, long capacity, long memory, long waiting, long
                 bytes("store_capacity", taken(map, "store_capacity", "10GiB")), memory,
                 part("pending_memory", taken(map, "pending_memory", "5%"), memory),
                 bytes("journal_size", taken(map, "journal_size", "256MiB")),
+                rate(taken(map, "patrol_throughput", "2MiB/s")),
                 compression(taken(map, "compression", "none")),
                 taken(map, "encryption_key_file", ""));
         String log = taken(map, "commit_log", "skip");
@@ -71,6 +73,14 @@ record Parameters(String devices, long capacity, long memory, long waiting, long
             throw new ConfigurationException(
                     name + ": " + text + "; expected a size such as 64MiB", malformed);
         }
+    }
+
+    private static long rate(String text) {
+        if (!text.endsWith("/s")) {
+            throw new ConfigurationException(
+                    "patrol_throughput: " + text + "; expected a rate such as 2MiB/s");
+        }
+        return Math.max(1, bytes("patrol_throughput", text.substring(0, text.length() - 2)));
     }
 
     /** A size, or a part of another one such as {@code 5%}. */

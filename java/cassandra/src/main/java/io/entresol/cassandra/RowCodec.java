@@ -22,7 +22,7 @@ import org.apache.cassandra.net.MessagingService;
  * Rows and heads as values of an ordered table. A value is flags (1 byte), the number of the layout
  * (a variable integer), the purge moment (4 bytes, if there is one), and the row as Cassandra's own
  * serializer writes it between nodes, without its clustering, which the key has. A head has its
- * deletions before its static row. For one state of the schema; thread-safe.
+ * deletions before its static row; the part that ends deletions has what a {@link Purge} has instead. For one state of the schema; thread-safe.
  *
  * <p>The purge moment is the least local deletion time of all tombstones and cells that expire: no
  * time passes for the value before.
@@ -33,6 +33,8 @@ final class RowCodec {
     private static final int PURGE_MOMENT = 1;
     private static final int IS_HEAD = 2;
     private static final int HAS_STATIC = 4;
+    /** A part of a head that ends deletions. */
+    private static final int ENDS = 8;
     private static final long NEVER = EncodingStats.NO_STATS.minLocalDeletionTime;
 
     final Known known;
@@ -63,7 +65,9 @@ final class RowCodec {
         try (DataOutputBuffer whole = DataOutputBuffer.scratchBuffer.get()) {
             Layout layout = known.current();
             EncodingStats.Collector stats = new EncodingStats.Collector();
-            Rows.collectStats(row, stats);
+            if (!row.isEmpty()) {
+                Rows.collectStats(row, stats);
+            }
             begin(0, stats, out);
             boolean bare = row.clustering().size() == 0;
             SerializationHelper helper =
@@ -96,6 +100,26 @@ final class RowCodec {
         } catch (IOException impossible) {
             throw new UncheckedIOException(impossible);
         }
+    }
+
+    /** The part of a head that ends what may be purged in the head so far. */
+    byte[] ending(Purge purge) {
+        return ByteBuffer.allocate(1 + 3 * Long.BYTES).put((byte) (IS_HEAD | ENDS))
+                .putLong(purge.now()).putLong(purge.before()).putLong(purge.maxTimestamp()).array();
+    }
+
+    /** A head after one more part. */
+    Head after(Head head, ByteBuffer part, DeserializationHelper helper) {
+        if ((part.get(part.position()) & ENDS) == 0) {
+            return head.with(head(part, helper));
+        }
+        ByteBuffer words = part.duplicate().position(part.position() + 1);
+        if (words.remaining() != 3 * Long.BYTES) {
+            throw new DamagedRow("a part of " + known.metadata() + " that ends deletions has "
+                    + part.remaining() + " bytes; expected " + (1 + 3 * Long.BYTES));
+        }
+        Purge purge = new Purge(words.getLong(), words.getLong(), words.getLong());
+        return head.purged(purge, known.metadata());
     }
 
     /** The row that a value has. */

@@ -45,6 +45,9 @@ final class RowFold implements MergeFunction {
     private byte[] foldHead(TableRow row) {
         Folding folding = new Folding(layouts, schema.get());
         Head head = folding.head(row);
+        if (head.isEmpty()) {
+            return null;
+        }
         try (DataOutputBuffer out = new DataOutputBuffer()) {
             folding.codec.write(head, out);
             return out.toByteArray();
@@ -92,7 +95,7 @@ final class RowFold implements MergeFunction {
         Head head(TableRow record) {
             Head folded = record.hasBase() ? codec.head(record.baseSlice(), helper) : Head.NONE;
             for (int part = 0; part < record.parts(); part++) {
-                folded = folded.with(codec.head(record.partSlice(part), helper));
+                folded = codec.after(folded, record.partSlice(part), helper);
             }
             return folded;
         }

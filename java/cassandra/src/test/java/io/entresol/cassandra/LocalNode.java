@@ -59,7 +59,7 @@ final class LocalNode {
                     store_capacity: 256MiB
                     store_memory: 64MiB
                     journal_size: 16MiB
-                    pending_memory: 1MiB
+                    pending_memory: 64KiB
             """;
     private static boolean started;
 
