@@ -9,6 +9,7 @@ import io.entresol.TableRange;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -25,6 +26,7 @@ final class Catalog {
     static final String NAME = "cassandra";
     private static final byte GENERATION = 'g';
     private static final byte LAYOUT = 'l';
+    private static final byte TEMPORARY = 't';
     private static final byte VERSION = 1;
 
     /** What becomes of a generation. */
@@ -127,6 +129,42 @@ final class Catalog {
         try (TableBatch batch = store.batch()) {
             batch.put(table, key.putInt(number).array(), value).write(Durability.SYNCED);
         }
+    }
+
+    /** Records an SSTable of a table that is to be removed; the start of its files' names. */
+    void addTemporary(TableName name, String base) {
+        try (TableBatch batch = store.batch()) {
+            batch.put(table, temporary(name, base), new byte[] {VERSION}).write(Durability.SYNCED);
+        }
+    }
+
+    /** Forgets an SSTable that was removed. */
+    void removeTemporary(TableName name, String base) {
+        try (TableBatch batch = store.batch()) {
+            batch.remove(table, temporary(name, base)).write(Durability.SYNCED);
+        }
+    }
+
+    /** The SSTables of a table that are to be removed. */
+    List<String> temporaries(TableName name) {
+        List<String> all = new ArrayList<>();
+        byte[] prefix = temporary(name, "");
+        try (TableCursor rows = table.scan(TableRange.startingWith(prefix))) {
+            while (rows.next()) {
+                byte[] key = rows.key();
+                all.add(new String(key, prefix.length, key.length - prefix.length,
+                        StandardCharsets.UTF_8));
+            }
+        }
+        return all;
+    }
+
+    private static byte[] temporary(TableName name, String base) {
+        // No name of an index has this byte, which ends it.
+        byte[] prefix = key(TEMPORARY, name);
+        byte[] path = base.getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(prefix.length + 1 + path.length).put(prefix).put((byte) 0)
+                .put(path).array();
     }
 
     private List<Generation> generations(TableRange range) {

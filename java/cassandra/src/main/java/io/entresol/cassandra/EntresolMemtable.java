@@ -44,9 +44,10 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     private final Layouts layouts;
     private final PartitionWriter writer;
     private final ColumnFamilyStore cfs;
+    private final Temporaries temporaries;
     private final LongAdder bytes = new LongAdder();
     private volatile Generation generation;
-    /** Of an index that was dropped: its rows go, and nobody flushes them. */
+    /** Its rows go, and nobody flushes them. */
     private volatile boolean leaving;
     private volatile boolean isSwitchedOut;
 
@@ -63,6 +64,10 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         cfs = owner instanceof ColumnFamilyStore one ? one : null;
         table.merge(new RowFold(layouts, this::metadata, this::purge));
         layouts.of(metadata.get());
+        temporaries = new Temporaries(node.catalog, name, cfs);
+        if (node.isFirst(name)) {
+            temporaries.remove();
+        }
         minTimestamp.set(generation.leastTimestamp());
         minLocalDeletionTime.set(0);
         node.watch(this);
@@ -151,6 +156,10 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         return new RowFold.Folding(layouts, metadata);
     }
 
+    Temporaries temporaries() {
+        return temporaries;
+    }
+
     OrderedTable table() {
         return table;
     }
@@ -177,8 +186,15 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public boolean shouldSwitch(FlushReason reason) {
         return switch (reason) {
-            // With auto_snapshot alone: the rows are the snapshot's.
-            case TRUNCATE, DROP -> true;
+            // Without a snapshot to be taken, nobody needs the rows.
+            case TRUNCATE -> {
+                leaving = !cfs.isAutoSnapshotEnabled();
+                yield true;
+            }
+            case DROP -> {
+                leaving = true;
+                yield true;
+            }
             case INDEX_REMOVED -> {
                 leaving = true;
                 yield true;

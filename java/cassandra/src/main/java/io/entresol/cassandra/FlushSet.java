@@ -28,7 +28,7 @@ final class FlushSet implements Memtable.FlushablePartitionSet<Partition> {
         metadata = memtable.metadata();
         upperBound = memtable.getFinalCommitLogUpperBound();
         // Filters of SSTables are sized by these.
-        iterator().forEachRemaining(partition -> {
+        partitions().forEachRemaining(partition -> {
             partitions++;
             keysBytes += partition.partitionKey().getKeyLength();
         });
@@ -91,6 +91,11 @@ final class FlushSet implements Memtable.FlushablePartitionSet<Partition> {
 
     @Override
     public Iterator<Partition> iterator() {
+        memtable.temporaries().record();
+        return partitions();
+    }
+
+    private Iterator<Partition> partitions() {
         TableRange range = TableRange.ALL;
         if (from != null && !from.isMinimum()) {
             range = range.from(RowKey.bound(from, true));

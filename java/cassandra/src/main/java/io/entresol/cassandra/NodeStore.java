@@ -29,6 +29,7 @@ final class NodeStore {
     final Catalog catalog;
     /** Tables whose stored generation has its memtable in this process. */
     private final Set<TableName> opened = new HashSet<>();
+    private final Set<TableName> firsts = new HashSet<>();
     private final Patrols patrols;
 
     private NodeStore(Parameters parameters) {
@@ -37,7 +38,8 @@ final class NodeStore {
         removeLeftovers();
         // After the drain, which still writes.
         StorageService.instance.addPostShutdownHook(this::close);
-        patrols = new Patrols(parameters.patrol());
+        patrols = new Patrols(parameters.patrol(),
+                parameters.writesLog() ? this::markCommitLog : () -> { });
         LOGGER.info("Opened the store on {}", parameters.devices());
     }
 
@@ -52,14 +54,27 @@ final class NodeStore {
      */
     synchronized Generation generation(TableName name) {
         Generation newest = catalog.newest(name).orElse(null);
-        if (newest != null && newest.state() == State.LIVE && opened.add(name)) {
+        boolean isFirst = opened.add(name);
+        if (isFirst) {
+            firsts.add(name);
+        }
+        if (newest != null && newest.state() == State.LIVE && isFirst) {
             return newest;
         }
-        opened.add(name);
         long number = newest == null ? 1 : newest.number() + 1;
         Generation fresh = new Generation(name, number, State.LIVE, Long.MAX_VALUE);
         catalog.put(fresh);
         return fresh;
+    }
+
+    /** Whether a table has had one memtable in this process, not more. */
+    synchronized boolean isFirst(TableName name) {
+        return firsts.remove(name);
+    }
+
+    /** Lets the commit log go of what the store has. */
+    private void markCommitLog() {
+        CommitLogMarks.advance(store, patrols.memtables());
     }
 
     /** Has the patrol walk over a memtable, in turn with the others. */
@@ -97,12 +112,13 @@ final class NodeStore {
         var all = catalog.generations();
         for (int number = all.size() - 1; number >= 0; number--) {
             Generation one = all.get(number);
-            boolean known = Schema.instance.getTableMetadata(one.table().id()) != null;
-            if (one.state() == State.DROPPING || !known || !newer.add(one.table())) {
-                LOGGER.info("Removing {}, which {}", one.ordered(), !known
-                        ? "is of a table that the schema does not know"
-                        : "was truncated or dropped before the last stop");
+            if (one.state() == State.DROPPING || !newer.add(one.table())) {
+                LOGGER.info("Removing {}, which was truncated or dropped before the last stop",
+                        one.ordered());
                 drop(one);
+            } else if (Schema.instance.getTableMetadata(one.table().id()) == null) {
+                LOGGER.warn("{} is of a table that the schema does not know; it is kept",
+                        one.ordered());
             }
         }
     }
@@ -111,13 +127,17 @@ final class NodeStore {
         StoreOptions options = StoreOptions.onDevices(parameters.devices())
                 .capacity(parameters.capacity()).memory(parameters.memory())
                 .compression(parameters.compression()).orderedTables(parameters.journal())
-                .waitingChanges(parameters.waiting()).durability(durability());
+                .waitingChanges(parameters.waiting()).durability(durability(parameters));
         byte[] key = parameters.encryptionKey();
         return key == null ? options : options.encryptionKey(key);
     }
 
     /** What Cassandra promises of a commit log that is configured so. */
-    private static Durability durability() {
+    private static Durability durability(Parameters parameters) {
+        if (parameters.writesLog()) {
+            // The commit log keeps the promise.
+            return Durability.FLUSHED;
+        }
         return DatabaseDescriptor.getCommitLogSync() == CommitLogSync.periodic
                 ? Durability.periodic(DatabaseDescriptor.getCommitLogSyncPeriod())
                 : Durability.SYNCED;

@@ -20,9 +20,10 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  * @param journal bytes of the store for the journal of changes
  * @param patrol bytes that the patrol walks over in a second
  * @param keyFile the file with the key of an encrypted store; empty for none
+ * @param writesLog the commit log has all writes, too, and keeps what was acknowledged
  */
 record Parameters(String devices, long capacity, long memory, long waiting, long journal,
-        long patrol, Compression compression, String keyFile) {
+        long patrol, Compression compression, String keyFile, boolean writesLog) {
     private static final long MEBIBYTE = 1 << 20;
 
     /** Takes what it knows out of a map; the rest is unknown to Cassandra, too. */
@@ -35,12 +36,8 @@ record Parameters(String devices, long capacity, long memory, long waiting, long
                 bytes("journal_size", taken(map, "journal_size", "256MiB")),
                 rate(taken(map, "patrol_throughput", "2MiB/s")),
                 compression(taken(map, "compression", "none")),
-                taken(map, "encryption_key_file", ""));
-        String log = taken(map, "commit_log", "skip");
-        if (!log.equals("skip")) {
-            throw new ConfigurationException("commit_log: " + log + "; expected skip: the store"
-                    + " itself keeps what was acknowledged");
-        }
+                taken(map, "encryption_key_file", ""),
+                writesLog(taken(map, "commit_log", "skip")));
         return parameters;
     }
 
@@ -73,6 +70,13 @@ record Parameters(String devices, long capacity, long memory, long waiting, long
             throw new ConfigurationException(
                     name + ": " + text + "; expected a size such as 64MiB", malformed);
         }
+    }
+
+    private static boolean writesLog(String text) {
+        if (!text.equals("skip") && !text.equals("write")) {
+            throw new ConfigurationException("commit_log: " + text + "; expected skip or write");
+        }
+        return text.equals("write");
     }
 
     private static long rate(String text) {

@@ -14,15 +14,21 @@ final class Patrols implements AutoCloseable {
     private static final Logger LOGGER = LoggerFactory.getLogger(Patrols.class);
     private static final long REST_MILLIS = TimeUnit.MINUTES.toMillis(1);
     private static final long CLOSE_MILLIS = TimeUnit.SECONDS.toMillis(30);
+    private static final long MARK_MILLIS = TimeUnit.SECONDS.toMillis(10);
     /** A rest is not worth it for less. */
     private static final int STRIDE_BYTES = 1 << 20;
 
     private final long bytesPerSecond;
     private final Set<EntresolMemtable> memtables = ConcurrentHashMap.newKeySet();
     private final Thread thread;
+    private final Runnable mark;
     private long walked;
 
-    Patrols(long bytesPerSecond) {
+    /**
+     * @param mark is called now and then, between walks
+     */
+    Patrols(long bytesPerSecond, Runnable mark) {
+        this.mark = mark;
         this.bytesPerSecond = bytesPerSecond;
         thread = new Thread(this::run, "entresol patrol");
         thread.setDaemon(true);
@@ -35,6 +41,10 @@ final class Patrols implements AutoCloseable {
 
     void remove(EntresolMemtable memtable) {
         memtables.remove(memtable);
+    }
+
+    Set<EntresolMemtable> memtables() {
+        return memtables;
     }
 
     @Override
@@ -56,6 +66,7 @@ final class Patrols implements AutoCloseable {
         try {
             while (true) {
                 rest(REST_MILLIS);
+                memtables.forEach(memtable -> memtable.temporaries().removeUnused());
                 memtables.forEach(this::walk);
             }
         } catch (CalledOff closed) {
@@ -87,9 +98,12 @@ final class Patrols implements AutoCloseable {
         }
     }
 
-    private static void rest(long millis) {
+    private void rest(long millis) {
         try {
-            Thread.sleep(millis);
+            for (long left = millis; left > 0; left -= MARK_MILLIS) {
+                Thread.sleep(Math.min(left, MARK_MILLIS));
+                mark.run();
+            }
         } catch (InterruptedException closed) {
             throw new CalledOff();
         }
