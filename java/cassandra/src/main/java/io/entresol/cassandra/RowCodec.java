@@ -35,6 +35,7 @@ final class RowCodec {
     private static final int HAS_STATIC = 4;
     /** A part of a head that ends deletions. */
     private static final int ENDS = 8;
+    private static final int UNKNOWN = 0xF0;
     private static final long NEVER = EncodingStats.NO_STATS.minLocalDeletionTime;
 
     final Known known;
@@ -162,6 +163,11 @@ final class RowCodec {
     private <T> T read(ByteBuffer value, Reads<T> reads) {
         try (DataInputBuffer in = new DataInputBuffer(value, true)) {
             int flags = in.readUnsignedByte();
+            if ((flags & UNKNOWN) != 0) {
+                throw new DamagedRow("a value of " + known.metadata() + " has flags " + flags
+                        + "; expected those below " + (ENDS << 1)
+                        + ": a newer version may have written it");
+            }
             Layout layout = known.numbered(in.readUnsignedVInt32());
             if ((flags & PURGE_MOMENT) != 0) {
                 in.readInt();
