@@ -156,6 +156,20 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         return new RowFold.Folding(layouts, metadata);
     }
 
+    /** The number of the generation. */
+    long generation() {
+        return generation.number();
+    }
+
+    /** How many SSTables the table has beside its rows on flash. */
+    long sstables() {
+        return cfs == null ? 0 : cfs.getLiveSSTables().size();
+    }
+
+    void sync() {
+        node.store.sync();
+    }
+
     Temporaries temporaries() {
         return temporaries;
     }

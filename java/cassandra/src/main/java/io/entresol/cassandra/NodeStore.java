@@ -7,13 +7,16 @@ import io.entresol.StoreOptions;
 import io.entresol.cassandra.Catalog.Generation;
 import io.entresol.cassandra.Catalog.State;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.cassandra.config.Config.CommitLogSync;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.schema.Schema;
 import org.apache.cassandra.service.StorageService;
+import org.apache.cassandra.utils.MBeanWrapper;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -24,8 +27,12 @@ import org.slf4j.LoggerFactory;
 final class NodeStore {
     private static final Logger LOGGER = LoggerFactory.getLogger(NodeStore.class);
     private static final Map<String, NodeStore> OPEN = new ConcurrentHashMap<>();
+    private static final List<NodeStore> STORES = new CopyOnWriteArrayList<>();
+    private static final long LARGE_STORE = 8L << 30;
+    private static final int LARGE_SEGMENT = 8 << 20;
 
     final Store store;
+    final String devices;
     final Catalog catalog;
     /** Tables whose stored generation has its memtable in this process. */
     private final Set<TableName> opened = new HashSet<>();
@@ -33,6 +40,7 @@ final class NodeStore {
     private final Patrols patrols;
 
     private NodeStore(Parameters parameters) {
+        devices = parameters.devices();
         store = Store.open(options(parameters));
         catalog = new Catalog(store);
         removeLeftovers();
@@ -45,7 +53,15 @@ final class NodeStore {
 
     /** The store that a configuration names; the same for all that name it. */
     static NodeStore of(Parameters parameters) {
-        return OPEN.computeIfAbsent(parameters.devices(), devices -> new NodeStore(parameters));
+        return OPEN.computeIfAbsent(parameters.devices(), devices -> {
+            NodeStore opened = new NodeStore(parameters);
+            String number = OPEN.isEmpty() ? "" : ",number=" + OPEN.size();
+            MBeanWrapper.instance.registerMBean(new StoreBean(opened, devices),
+                    StoreBean.NAME + number);
+            STORES.add(opened);
+            VirtualTables.register(STORES);
+            return opened;
+        });
     }
 
     /**
@@ -75,6 +91,11 @@ final class NodeStore {
     /** Lets the commit log go of what the store has. */
     private void markCommitLog() {
         CommitLogMarks.advance(store, patrols.memtables());
+    }
+
+    /** The memtables whose rows are in the store. */
+    Set<EntresolMemtable> memtables() {
+        return patrols.memtables();
     }
 
     /** Has the patrol walk over a memtable, in turn with the others. */
@@ -128,6 +149,10 @@ final class NodeStore {
                 .capacity(parameters.capacity()).memory(parameters.memory())
                 .compression(parameters.compression()).orderedTables(parameters.journal())
                 .waitingChanges(parameters.waiting()).durability(durability(parameters));
+        if (parameters.capacity() >= LARGE_STORE) {
+            // An update has up to half of a segment.
+            options = options.segment(LARGE_SEGMENT);
+        }
         byte[] key = parameters.encryptionKey();
         return key == null ? options : options.encryptionKey(key);
     }

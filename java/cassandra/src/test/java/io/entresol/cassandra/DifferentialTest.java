@@ -28,6 +28,7 @@ class DifferentialTest {
     private static final int COMPARED_EVERY = 20;
     private static final int FLUSHED_EVERY = 500;
     private static final int KEYS = 8;
+    private static final int PARTITION_TOLD = 60;
 
     @BeforeAll
     static void startNode() {
@@ -95,23 +96,25 @@ class DifferentialTest {
         }
 
         void compare(String query) {
-            assertEquals(rows(query, "_stock"), rows(query, "_ours"), () -> query + told());
+            assertEquals(rows(query, "_stock"), rows(query, "_ours"), () -> query + told(history, COMPARED_EVERY));
         }
 
         /** Compares what repair compares: deletions too. */
         void comparePartition(int key) {
             assertEquals(partition(stock(), key), partition(LocalNode.table(name + "_ours"), key),
-                    () -> "partition " + key + told());
+                    () -> "partition " + key + told(history.stream().filter(statement ->
+                            statement.contains("k = " + key) || statement.contains("(" + key + ", "))
+                            .toList(), PARTITION_TOLD));
         }
 
         ColumnFamilyStore stock() {
             return LocalNode.table(name + "_stock");
         }
 
-        private String told() {
-            int from = Math.max(0, history.size() - COMPARED_EVERY);
+        private String told(List<String> statements, int count) {
+            int from = Math.max(0, statements.size() - count);
             return " after, among " + history.size() + " statements of seed " + SEED + ",\n"
-                    + String.join("\n", history.subList(from, history.size()));
+                    + String.join("\n", statements.subList(from, statements.size()));
         }
 
         private String rows(String query, String which) {

@@ -1,12 +1,17 @@
 package io.entresol.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.StreamSupport;
+import javax.management.JMX;
+import javax.management.ObjectName;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -49,13 +54,32 @@ class LifecycleTest {
         });
     }
 
+    private static StoreMXBean store() throws Exception {
+        return JMX.newMXBeanProxy(ManagementFactory.getPlatformMBeanServer(),
+                new ObjectName(StoreBean.NAME), StoreMXBean.class);
+    }
+
+    @Test
+    void operatorsSeeTheStore() throws Exception {
+        fill("shown");
+        assertTrue(store().getTables().contains(LocalNode.KEYSPACE + ".shown"));
+        assertTrue(store().getFigures().size() > 20, "figures: " + store().getFigures());
+        assertEquals(List.of(), store().getUnknown());
+        assertEquals(0, store().cleanup(LocalNode.KEYSPACE, "shown"));
+        assertEquals(ROWS, count("shown"));
+        assertEquals(1, LocalNode.execute("SELECT * FROM entresol.tables").stream()
+                .filter(row -> row.getString("table_name").equals("shown")).count());
+        assertTrue(LocalNode.execute("SELECT * FROM entresol.stores").size() > 20);
+        assertThrows(IllegalArgumentException.class, () -> store().purge("system", "local"));
+    }
+
     @Test
     void snapshotsHaveAllRows() {
         fill("copied");
         LocalNode.table("copied").snapshot("evening");
         LocalNode.execute("TRUNCATE %s.copied");
         assertEquals(0, count("copied"));
-        LocalNode.table("copied").importNewSSTables(java.util.Set.of(LocalNode.table("copied")
+        LocalNode.table("copied").importNewSSTables(Set.of(LocalNode.table("copied")
                 .getDirectories().getCFDirectories().get(0).toPath() + "/snapshots/evening"),
                 false, false, false, false, false, false, true);
         assertEquals(ROWS, count("copied"));
@@ -79,7 +103,7 @@ class LifecycleTest {
     }
 
     @Test
-    void rowsMoveToSstablesAndBack() {
+    void rowsMoveToSstablesAndBack() throws Exception {
         fill("moved");
         LocalNode.execute("ALTER TABLE %s.moved WITH memtable = 'default'");
         assertEquals(ROWS, count("moved"));
@@ -88,6 +112,10 @@ class LifecycleTest {
         LocalNode.execute("INSERT INTO %s.moved (k, c, v) VALUES (3, 2000, 'heap')");
         LocalNode.execute("ALTER TABLE %s.moved WITH memtable = 'entresol'");
         LocalNode.execute("INSERT INTO %s.moved (k, c, v) VALUES (3, 2001, 'flash')");
+        LocalNode.table("moved").forceBlockingFlush(FlushReason.UNIT_TESTS);
+        assertEquals(ROWS + 2, count("moved"));
+        assertEquals(2, store().absorb(LocalNode.KEYSPACE, "moved"));
+        assertEquals(0, LocalNode.table("moved").getLiveSSTables().size());
         assertEquals(ROWS + 2, count("moved"));
         LocalNode.execute("DELETE FROM %s.moved WHERE k = 3");
         assertEquals(List.of(), column("moved", "v"));
