@@ -3,6 +3,7 @@ package io.entresol.cassandra.node;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
@@ -45,6 +46,20 @@ final class Java17 {
     static String classPath() {
         String jar = System.getProperty("entresol.jar", "");
         return (jar.isEmpty() ? "" : jar + ":") + lib() + "/*";
+    }
+
+    /**
+     * The same for a node in a folder. It has a copy of a source tree's jar: a build must not change
+     * the jar of a node that runs.
+     */
+    static String classPath(Path folder) throws IOException {
+        String jar = System.getProperty("entresol.jar", "");
+        if (jar.isEmpty()) {
+            return classPath();
+        }
+        Path copy = folder.resolve("entresol-cassandra.jar");
+        Files.copy(Path.of(jar), copy, StandardCopyOption.REPLACE_EXISTING);
+        return copy + ":" + lib() + "/*";
     }
 
     /** The agent by which Cassandra measures objects. */

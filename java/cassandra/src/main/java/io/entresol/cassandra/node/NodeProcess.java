@@ -70,7 +70,7 @@ final class NodeProcess {
         // Last, so that the user's word counts.
         Files.readAllLines(folder.options()).stream().map(String::strip)
                 .filter(line -> line.startsWith("-")).forEach(command::add);
-        command.addAll(List.of("-cp", Java17.classPath(), NodeFolder.DAEMON));
+        command.addAll(List.of("-cp", Java17.classPath(folder.root()), NodeFolder.DAEMON));
         return command;
     }
 

@@ -1,0 +1,105 @@
+package io.entresol.cassandra.node;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import com.datastax.driver.core.Cluster;
+import java.io.File;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
+
+/** A node that tests start by the program, as people do, with ports of its own. */
+final class TestNode implements AutoCloseable {
+    private static final long LOOK_NANOS = 20_000_000;
+
+    final NodeFolder folder;
+    final int port = freePort();
+
+    /** A node in a folder below target/, which is emptied. */
+    TestNode(String name) throws IOException {
+        folder = new NodeFolder(Path.of("target", name));
+        remove(folder.root());
+    }
+
+    /** Runs the program; what it said. */
+    String run(String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of("bin/entresol-cassandra", arguments[0],
+                "--dir", folder.root().toString()));
+        command.addAll(List.of(arguments).subList(1, arguments.length));
+        Path said = folder.root().resolveSibling(folder.root().getFileName() + ".said");
+        Process process = new ProcessBuilder(command).redirectErrorStream(true)
+                .redirectOutput(said.toFile()).start();
+        int status = process.waitFor();
+        String text = Files.readString(said, StandardCharsets.UTF_8);
+        assertEquals(0, status, () -> String.join(" ", command) + " said: " + text);
+        return text;
+    }
+
+    void make() throws Exception {
+        run("start", "--memory", "1g", "--capacity", "512MiB", "--port", "" + port);
+        Files.writeString(folder.options(),
+                Files.readString(folder.options()) + "-XX:TieredStopAtLevel=1\n");
+    }
+
+    /** A client; its caller closes it. */
+    Cluster client() {
+        return Cluster.builder().addContactPoint("127.0.0.1").withPort(port).withoutMetrics()
+                .withoutJMXReporting().build();
+    }
+
+    /** Replaces a text of the node's configuration. */
+    void edit(String text, String by) throws IOException {
+        String yaml = Files.readString(folder.yaml());
+        assertEquals(2, yaml.split(java.util.regex.Pattern.quote(text), -1).length, text);
+        Files.writeString(folder.yaml(), yaml.replace(text, by));
+    }
+
+    void kill() {
+        folder.process().ifPresent(process -> {
+            process.destroyForcibly();
+            while (!NodeFolder.hasEnded(process)) {
+                LockSupport.parkNanos(LOOK_NANOS);
+            }
+        });
+    }
+
+    @Override
+    public void close() {
+        kill();
+    }
+
+    /** A port for CQL so that the others, which stand at a distance, are free as well. */
+    private static int freePort() {
+        while (true) {
+            Ports ports = Ports.of(1, ThreadLocalRandom.current().nextInt(14_000, 32_000));
+            if (isFree(ports.cql()) && isFree(ports.storage()) && isFree(ports.jmx())) {
+                return ports.cql();
+            }
+        }
+    }
+
+    private static boolean isFree(int port) {
+        try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            return true;
+        } catch (IOException taken) {
+            return false;
+        }
+    }
+
+    private static void remove(Path folder) throws IOException {
+        if (Files.exists(folder)) {
+            try (Stream<Path> files = Files.walk(folder)) {
+                files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+            }
+        }
+    }
+}
