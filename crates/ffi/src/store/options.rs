@@ -105,13 +105,15 @@ fn set(options: &mut HostedOptions, name: &str, value: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// Says where the write buffers are that outlive the process, if the durability asks for some.
+/// Says where the write buffers are that outlive the process: those of this opening, if the
+/// durability asks for some, and those of a former one that was killed, whose durability may have
+/// been another.
 fn place_buffers(store: &mut StoreOptions, named: Option<PathBuf>) -> Result<(), Failure> {
-    if !matches!(store.durability, Durability::Process | Durability::Periodic(_)) {
-        return Ok(());
-    }
     let directory = named.unwrap_or_else(|| Path::new(BUFFER_DIRECTORY).to_path_buf());
     if !directory.is_dir() {
+        if !matches!(store.durability, Durability::Process | Durability::Periodic(_)) {
+            return Ok(());
+        }
         let expected = "a directory in memory for the write buffers that outlive the process";
         let found = format!("{}, which is none", directory.display());
         return Err(wrong("buffer-directory", expected, &found));
@@ -162,6 +164,16 @@ fn wrong(name: &str, expected: &str, found: &dyn std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A store that was killed at another level lost what stood in its buffers alone.
+    #[test]
+    fn buffers_of_a_killed_store_are_looked_for_whatever_the_durability() {
+        for level in ["memory", "process", "flushed", "periodic:7", "synced"] {
+            let options = parse(format!("devices=a\ndurability={level}").as_bytes()).unwrap();
+            let directory = options.tiered.store.buffer_directory;
+            assert_eq!(directory.as_deref(), Some(Path::new("/dev/shm")), "{level}");
+        }
+    }
 
     #[test]
     fn options_are_read_and_others_name_what_is_wrong() {
