@@ -21,7 +21,7 @@ final class Start {
                                127.0.0.2 and so on (1)
               --memory SIZE    memory of each node: a quarter for Java's heap, 384 MiB for Java
                                itself, the rest for the store (2g)
-              --capacity SIZE  flash of each node's store (4GiB)
+              --capacity SIZE  flash of each node's store (2GiB)
               --port N         the port for CQL (9042); those for other nodes (7000) and for
                                nodetool (7199) are moved as far
 
@@ -80,7 +80,7 @@ final class Start {
         int count = arguments.number("--nodes", 1, MOST_NODES).orElse(1);
         int port = arguments.number("--port", Ports.LEAST, Ports.MOST).orElse(Ports.CQL);
         Memory memory = Memory.of("--memory", arguments.value("--memory", "2g"));
-        long capacity = Memory.bytes("--capacity", arguments.value("--capacity", "4GiB"));
+        long capacity = Memory.bytes("--capacity", arguments.value("--capacity", "2GiB"));
         List<NodePlan> plans = new ArrayList<>();
         for (int number = 1; number <= count; number++) {
             NodeFolder node = count == 1 ? new NodeFolder(folder) : NodeFolder.of(folder, number);
