@@ -2,8 +2,6 @@ package io.entresol.cassandra;
 
 import io.entresol.OrderedTable;
 import io.entresol.TableBatch;
-import io.entresol.TableCursor;
-import io.entresol.TableRange;
 import io.entresol.cassandra.Catalog.Generation;
 import io.entresol.cassandra.PartitionReader.Source;
 import java.util.Iterator;
@@ -233,11 +231,20 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         if (leaving) {
             return true;
         }
-        return Failures.reading(metadata(), () -> {
-            try (TableCursor rows = table.scanUnfolded(TableRange.ALL.limit(1).pageBytes(1 << 10))) {
-                return !rows.next();
-            }
-        });
+        return Failures.reading(metadata(), () -> node.isEmpty(generation));
+    }
+
+    /**
+     * Ends the memtable of a table that was dropped, and that nobody discards: the drop made it in
+     * place of the one with the rows. Whether it was one.
+     */
+    boolean endIfOrphaned() {
+        if (cfs == null || cfs.isValid()) {
+            return false;
+        }
+        node.forget(this);
+        node.drop(generation);
+        return true;
     }
 
     @Override

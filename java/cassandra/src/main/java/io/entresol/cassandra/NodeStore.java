@@ -4,6 +4,8 @@ import io.entresol.Durability;
 import io.entresol.OrderedTable;
 import io.entresol.Store;
 import io.entresol.StoreOptions;
+import io.entresol.TableCursor;
+import io.entresol.TableRange;
 import io.entresol.cassandra.Catalog.Generation;
 import io.entresol.cassandra.Catalog.State;
 import java.util.HashSet;
@@ -112,6 +114,14 @@ final class NodeStore {
         return store.table(generation.ordered());
     }
 
+    /** Whether a generation has no row. */
+    boolean isEmpty(Generation generation) {
+        TableRange one = TableRange.ALL.limit(1).pageBytes(1 << 10);
+        try (TableCursor rows = table(generation).scanUnfolded(one)) {
+            return !rows.next();
+        }
+    }
+
     /** Removes the rows of a generation. A crash in between is made good by the next start. */
     void drop(Generation generation) {
         catalog.put(generation.in(State.DROPPING));
@@ -137,7 +147,12 @@ final class NodeStore {
                 LOGGER.info("Removing {}, which was truncated or dropped before the last stop",
                         one.ordered());
                 drop(one);
-            } else if (Schema.instance.getTableMetadata(one.table().id()) == null) {
+            } else if (Schema.instance.getTableMetadata(one.table().id()) != null) {
+                continue;
+            } else if (isEmpty(one)) {
+                // What a dropped table left.
+                drop(one);
+            } else {
                 LOGGER.warn("{} is of a table that the schema does not know; it is kept",
                         one.ordered());
             }

@@ -66,16 +66,19 @@ final class Patrols implements AutoCloseable {
         try {
             while (true) {
                 rest(REST_MILLIS);
-                memtables.forEach(memtable -> memtable.temporaries().removeUnused());
-                memtables.forEach(this::walk);
+                memtables.forEach(this::tend);
             }
         } catch (CalledOff closed) {
             // The store is about to close.
         }
     }
 
-    private void walk(EntresolMemtable memtable) {
+    private void tend(EntresolMemtable memtable) {
         try {
+            if (memtable.endIfOrphaned()) {
+                return;
+            }
+            memtable.temporaries().removeUnused();
             long parts = new Patrol(memtable, memtable.purge(), this::pace).walk();
             if (parts > 0) {
                 LOGGER.info("Purging in {} rows and heads of {}", parts, memtable.metadata());

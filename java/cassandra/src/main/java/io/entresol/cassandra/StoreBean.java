@@ -43,8 +43,8 @@ final class StoreBean implements StoreMXBean {
 
     @Override
     public List<String> getUnknown() {
-        return node.catalog.generations().stream().filter(StoreBean::isUnknown)
-                .map(Generation::ordered).toList();
+        return node.catalog.generations().stream()
+                .filter(one -> isUnknown(one) && !node.isEmpty(one)).map(Generation::ordered).toList();
     }
 
     @Override
