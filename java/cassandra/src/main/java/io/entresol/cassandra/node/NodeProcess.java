@@ -108,7 +108,8 @@ final class NodeProcess {
     }
 
     private static List<String> last(Stream<String> lines) {
-        List<String> said = lines.filter(line -> !line.startsWith("\tat ") && !line.isBlank())
+        List<String> said = lines.filter(line -> !line.startsWith("\tat ")
+                        && !line.startsWith("WARNING: ") && !line.isBlank())
                 .map(line -> line.length() > 400 ? line.substring(0, 400) + "…" : line).toList();
         return said.subList(Math.max(0, said.size() - LINES), said.size());
     }

@@ -61,12 +61,10 @@ final class Start {
         }, "stop");
         // A cluster starts whole or not at all.
         Runtime.getRuntime().addShutdownHook(stopping);
-        for (NodeFolder node : nodes) {
-            node.process().ifPresentOrElse(
-                    running -> System.out.println("runs already, process " + running.pid()
-                            + ": " + node.root()),
-                    () -> started.add(NodeProcess.start(node)));
-        }
+        start(nodes.subList(0, 1), started);
+        // The others ask the first one who is there.
+        await(started);
+        start(nodes.subList(1, nodes.size()), started);
         await(started);
         done.set(true);
         nodes.forEach(Start::print);
@@ -74,6 +72,15 @@ final class Start {
         System.out.println("ask with:  entresol-cassandra cql" + where);
         System.out.println("stop with: entresol-cassandra stop" + where);
         return 0;
+    }
+
+    private static void start(List<NodeFolder> nodes, List<NodeProcess> started) {
+        for (NodeFolder node : nodes) {
+            node.process().ifPresentOrElse(
+                    running -> System.out.println("runs already, process " + running.pid()
+                            + ": " + node.root()),
+                    () -> started.add(NodeProcess.start(node)));
+        }
     }
 
     private List<NodeFolder> make() {
