@@ -44,12 +44,18 @@ final class Cleanup {
                     batch.remove(memtable.table(), key);
                 }
                 if (batch.bytes() >= BATCH_BYTES) {
-                    batch.write();
-                    batch.clear();
+                    write(batch);
                 }
             }
-            batch.write();
+            write(batch);
         }
         return removed;
+    }
+
+    private static void write(TableBatch batch) {
+        if (batch.bytes() > 0) {
+            batch.write();
+            batch.clear();
+        }
     }
 }
