@@ -49,8 +49,8 @@ final class Java17 {
     }
 
     /**
-     * The same for a node in a folder. It has a copy of a source tree's jar: a build must not change
-     * the jar of a node that runs.
+     * The same for a node in a folder. It has a copy of a source tree's jar: a build must not
+     * change the jar of a node that runs.
      */
     static String classPath(Path folder) throws IOException {
         String jar = System.getProperty("entresol.jar", "");

@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The program {@code entresol-cassandra}. Exit status: 0 done, 1 the thing asked for failed, 2 could
- * not run.
+ * The program {@code entresol-cassandra}. Exit status: 0 done, 1 the thing asked for failed, 2
+ * could not run.
  */
 public final class Launcher {
     private static final String HELP = """

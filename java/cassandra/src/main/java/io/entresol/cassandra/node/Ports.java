@@ -17,7 +17,7 @@ record Ports(String address, int cql, int storage, int jmx) {
     static final int LEAST = CQL - 7000 + 1024;
     static final int MOST = 65_000;
 
-    /** The usual ports moved so that CQL is at one; nodes of a machine have addresses of their own. */
+    /** The usual ports, moved so that CQL is at one; each node of a machine has its address. */
     static Ports of(int number, int cql) {
         int moved = cql - CQL;
         return new Ports("127.0.0." + number, cql, 7000 + moved, 7199 + moved + number - 1);
