@@ -202,7 +202,13 @@ fn a_journal_beside_the_entries_is_counted_verified_and_dumped() {
     for owner in 0..5 {
         let lane = (owner % 2) as u16;
         // Owner 0 is that of ordered tables.
-        let append = JournalAppend { lane, owner: owner + 1, bytes: b"a record", durability: None };
+        let append = JournalAppend {
+            lane,
+            owner: owner + 1,
+            bytes: b"a record",
+            durability: None,
+            continues: None,
+        };
         session.submit_journal(owner, Timestamp(0), append, &mut |_, outcome| {
             outcome.expect("it is appended");
         });

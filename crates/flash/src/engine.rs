@@ -35,7 +35,7 @@ use make_room::Reclaims;
 pub(crate) use make_room::Waits;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{FORMAT_VERSION, Floor, Superblock};
+use crate::format::{FORMAT_VERSION_MARKS, Floor, Superblock};
 use crate::log::{Attempt, Refusal};
 use crate::options::StoreOptions;
 use crate::policy::{self, ReclaimPolicy, WhenFull};
@@ -173,7 +173,7 @@ impl Engine {
     ) -> Result<Put> {
         self.check_open()?;
         if request.options.lifespan != Lifespan::Learned {
-            self.demand_format(FORMAT_VERSION)?;
+            self.demand_format(FORMAT_VERSION_MARKS)?;
         }
         let number = self.shard_of(request.hash);
         let makes_room = self.policy.when_full() == WhenFull::MakesRoom;

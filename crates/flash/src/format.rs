@@ -7,6 +7,7 @@
 //! 3. A structure that does not verify is `None`, never a default.
 
 mod checkpoint;
+mod continuation;
 mod extras;
 mod footer_line;
 mod journal;
@@ -22,6 +23,7 @@ pub(crate) use checkpoint::{
     CountRow, Fields, JournalRow, LargeRow, NoteRow, PART_HEADER_BYTES, PartHeader, PieceRow,
     RowState, SegmentRow, ShardRow, SpillRow, put_u64s,
 };
+pub(crate) use continuation::{CONTINUATION_BYTES, Continuation};
 use extras::Extras;
 pub(crate) use footer_line::{FooterLine, LINE_WORDS, copy_words};
 pub(crate) use journal::{OWNER_BYTES, owner_key, owner_of_key};
@@ -36,8 +38,10 @@ pub(crate) use superblock::{Floor, Superblock};
 pub const MAGIC: [u8; 8] = *b"ENTRESOL";
 /// The format of a store that needs nothing of later ones; those that do are raised to it.
 pub(crate) const FORMAT_VERSION_FIRST: u32 = 1;
-/// The latest format this version writes and reads: marks of lifespans, and the journal.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+/// The first format that knows marks of lifespans, and the journal.
+pub(crate) const FORMAT_VERSION_MARKS: u32 = 2;
+/// The latest format this version writes and reads: records of the journal that are continued.
+pub(crate) const FORMAT_VERSION: u32 = 3;
 /// Bytes of one copy of the superblock; two copies stand at 0 and at this offset.
 pub(crate) const SUPERBLOCK_BYTES: usize = 64 << 10;
 /// Bytes of a segment's header, before the first record.

@@ -48,7 +48,7 @@ pub use store::{
     SegmentInfo, Store, Verification,
 };
 pub use types::{
-    Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalRecord, JournalSequence,
-    KEY_BYTES_MAX, Key, Lifespan, Operation, Outcome, Pinning, PutOptions, SpaceId, Timestamp,
-    VALUE_BYTES_MAX, Version,
+    Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalContinuation,
+    JournalRecord, JournalSequence, KEY_BYTES_MAX, Key, Lifespan, Operation, Outcome, Pinning,
+    PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
 };

@@ -15,6 +15,7 @@
 
 mod commit;
 mod confirmed;
+mod continuing;
 mod footer;
 mod free;
 mod journal;
@@ -46,6 +47,7 @@ use commit::Round;
 pub(crate) use commit::{Goal, Patience, Progress, RELEASE_BATCH};
 pub(crate) use confirmed::ShardBuffers;
 use confirmed::Write;
+pub(crate) use continuing::Continued;
 pub(crate) use footer::{footer_of, footer_of_whole, read_footer};
 use free::{Free, Syncs};
 use journal::Journal;

@@ -236,6 +236,22 @@ impl Payloads {
         Ok(Record { header, key: found, value })
     }
 
+    /// The bytes of what continues a record of the journal, stored as `stored`; `header` is the
+    /// record's with the sequence of what continues it.
+    pub(crate) fn open_continuation<'a>(
+        &self,
+        shard: u16,
+        header: RecordHeader,
+        stored: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> std::result::Result<&'a [u8], Mismatch> {
+        if !header.flags.encrypted {
+            return Ok(stored);
+        }
+        self.unpack(shard, RecordHeader { key_bytes: 0, ..header }, stored, scratch)?;
+        Ok(scratch)
+    }
+
     /// Whether the record at the start of `bytes` is of the generation and key wanted. The
     /// payload's checksum is not looked at.
     pub(crate) fn is_of(

@@ -135,7 +135,10 @@ enum Ack {
     Stored(Version),
     Removed(Version),
     Touched(Version),
-    Journaled(JournalSequence),
+    Journaled {
+        sequence: JournalSequence,
+        head: JournalSequence,
+    },
     /// Of a key that had no entry, and whose evicted one must not come back.
     Missing,
 }
@@ -146,7 +149,7 @@ impl Ack {
             Ack::Stored(version) => Outcome::Stored { version },
             Ack::Removed(version) => Outcome::Removed { version },
             Ack::Touched(version) => Outcome::Touched { version },
-            Ack::Journaled(sequence) => Outcome::Journaled { sequence },
+            Ack::Journaled { sequence, head } => Outcome::Journaled { sequence, head },
             Ack::Missing => Outcome::Missing,
         }
     }

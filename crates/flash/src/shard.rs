@@ -30,6 +30,7 @@ use entresol_planted::planted;
 use counts::Counts;
 pub(crate) use discard::Discarded;
 pub(crate) use ends::{Ending, seconds_of};
+pub(crate) use journal::Appended;
 pub use log_reader_detect::SegmentUse;
 use log_reader_detect::Trail;
 use pinned::PinnedBytes;

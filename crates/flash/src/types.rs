@@ -284,6 +284,8 @@ pub enum Outcome<'a> {
     Journaled {
         /// Its place in the order of its lane.
         sequence: JournalSequence,
+        /// The record that it continues, by the record's own sequence; `sequence`, if none.
+        head: JournalSequence,
     },
 }
 
@@ -321,13 +323,31 @@ pub struct JournalAppend<'a> {
     pub bytes: &'a [u8],
     /// The durability of the append; `None`: the store's.
     pub durability: Option<Durability>,
+    /// How it may continue the record before it.
+    pub continues: Option<JournalContinuation<'a>>,
 }
 
-/// A record of the journal.
+/// What is appended in place of the bytes of a record where the last record of the lane is the one
+/// that is thought to be, and can be continued. It takes 8 bytes beside its own, where a record
+/// takes 40 and is aligned to 32. It is there only if all that it continues is.
+#[derive(Debug, Clone, Copy)]
+pub struct JournalContinuation<'a> {
+    /// The last append of the lane.
+    pub after: JournalSequence,
+    /// Its bytes, at least one; it has the owner of the record that it continues. They may leave
+    /// out what can be known from what they continue.
+    /// Whoever leaves out anything trims by the sequences of records alone, not by those of what
+    /// continues them.
+    pub bytes: &'a [u8],
+}
+
+/// A record of the journal, or what continues one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalRecord<'a> {
     /// Its place in the order of its lane.
     pub sequence: JournalSequence,
+    /// The record that it continues, by the record's own sequence; `sequence`, if none.
+    pub head: JournalSequence,
     /// The caller's number.
     pub owner: u64,
     /// Its bytes.

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use entresol_device::{Device, IoBuffer, MemoryDevice};
 use entresol_flash::{
-    Compression, Condition, Durability, Expiry, JournalAppend, JournalSequence, Key, Lifespan,
-    Opened, Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store, StoreOptions,
-    Timestamp,
+    Compression, Condition, Durability, Expiry, JournalAppend, JournalContinuation,
+    JournalSequence, Key, Lifespan, Opened, Operation, Outcome, PutOptions, Session,
+    SessionOptions, SpaceId, Store, StoreOptions, Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -29,16 +29,18 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// What a version of the format is the first to know.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Format {
     First,
     /// Marks of lifespans, and the journal.
     Second,
+    /// Records of the journal that are continued.
+    Third,
 }
 
 fn options(format: Format) -> StoreOptions {
     StoreOptions {
-        journal_bytes: if format == Format::Second { 3 * (64 << 10) } else { 0 },
+        journal_bytes: if format >= Format::Second { 3 * (64 << 10) } else { 0 },
         shards: 1,
         segment_bytes: 64 << 10,
         durability: Durability::Synced,
@@ -83,17 +85,22 @@ fn fill(session: &mut Session, format: Format) {
     }
 }
 
-/// Appends to the journal; the sequence of each record.
-fn append_all(session: &mut Session) -> Vec<JournalSequence> {
+/// Appends to the journal; the sequence of each record. Those of odd numbers continue the one
+/// before, where the format knows that.
+fn append_all(session: &mut Session, format: Format) -> Vec<JournalSequence> {
     let mut sequences = Vec::new();
-    let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
-        if let Ok(Outcome::Journaled { sequence }) = outcome {
-            sequences.push(sequence);
-        }
-    };
     for number in 0..KEYS {
         let bytes = value_of(number);
-        let append = JournalAppend { lane: 0, owner: number, bytes: &bytes, durability: None };
+        let after = sequences.last().filter(|_| format >= Format::Third && number % 2 == 1);
+        let continues = after.map(|after| JournalContinuation { after: *after, bytes: &bytes });
+        let owner = number - u64::from(continues.is_some());
+        let durability = continues.map(|_| Durability::Flushed).or(Some(Durability::Memory));
+        let append = JournalAppend { lane: 0, owner, bytes: &bytes, durability, continues };
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            if let Ok(Outcome::Journaled { sequence, .. }) = outcome {
+                sequences.push(sequence);
+            }
+        };
         session.submit_journal(number, NOW, append, &mut visit);
         while session.in_flight() > 0 {
             session.poll(1, NOW, &mut visit).unwrap();
@@ -138,8 +145,8 @@ fn make(name: &str, format: Format, close: bool) {
     let store = Store::open(Arc::clone(&device), options(format), NOW).unwrap();
     let mut session = store.session(SessionOptions::default()).unwrap();
     fill(&mut session, format);
-    if format == Format::Second {
-        let sequences = append_all(&mut session);
+    if format >= Format::Second {
+        let sequences = append_all(&mut session, format);
         store.trim_journal(0, sequences[TRIMMED as usize]).unwrap();
     }
     if close {
@@ -156,7 +163,7 @@ fn check(name: &str, format: Format, close: bool) {
     let store = Store::open(device, options(format), NOW).unwrap();
     let expected = if close { Opened::Checkpoint } else { Opened::Recovered };
     assert_eq!(store.statistics().opened, expected);
-    if format == Format::Second {
+    if format >= Format::Second {
         let mut found = Vec::new();
         let mut visit = |record: entresol_flash::JournalRecord<'_>| {
             found.push((record.owner, record.bytes.to_vec()));
@@ -164,8 +171,13 @@ fn check(name: &str, format: Format, close: bool) {
         store.replay_journal(0, &mut visit).unwrap();
         // A crash forgets what was trimmed since its segment was opened.
         let first = if close { TRIMMED } else { 0 };
-        let expected: Vec<_> = (first..KEYS).map(|number| (number, value_of(number))).collect();
-        assert_eq!(found, expected);
+        let owner_of = |number| match format {
+            // As of the record that it continues.
+            Format::Third => number / 2 * 2,
+            _ => number,
+        };
+        let expected = (first..KEYS).map(|number| (owner_of(number), value_of(number)));
+        assert_eq!(found, expected.collect::<Vec<_>>());
     }
     let mut session = store.session(SessionOptions::default()).unwrap();
     for number in 0..KEYS {
@@ -204,4 +216,14 @@ fn a_store_of_format_2_opens_from_its_checkpoint() {
 #[test]
 fn a_store_of_format_2_is_recovered_from_its_segments() {
     check("v2-crashed.sparse", Format::Second, false);
+}
+
+#[test]
+fn a_store_of_format_3_opens_from_its_checkpoint() {
+    check("v3-closed.sparse", Format::Third, true);
+}
+
+#[test]
+fn a_store_of_format_3_is_recovered_from_its_segments() {
+    check("v3-crashed.sparse", Format::Third, false);
 }

@@ -12,10 +12,10 @@ pub use admission::Admission;
 pub use entresol_flash as flash;
 pub use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Entry, EntryName, Error, ErrorKind, Expiry,
-    FoundAt, Job, JournalAppend, JournalRecord, JournalReplay, JournalSequence, JournalState, Key,
-    Lifespan, Listed, Listing, NoteEntry, OpenMode, Operation, Outcome, Parallel, Pinning,
-    PutOptions, Reclaim, Result, SegmentUse, SpaceId, StoreOptions, SyncPoint, Timestamp, Version,
-    VisitEntry, WriteMode,
+    FoundAt, Job, JournalAppend, JournalContinuation, JournalRecord, JournalReplay,
+    JournalSequence, JournalState, Key, Lifespan, Listed, Listing, NoteEntry, OpenMode, Operation,
+    Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentUse, SpaceId, StoreOptions,
+    SyncPoint, Timestamp, Version, VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, SessionUsers, Visit};
 pub use statistics::{Distribution, Statistics};

@@ -339,7 +339,8 @@ fn appends_to_the_journal_are_answered_beside_operations_on_entries() {
         };
         let bytes = &[token as u8; 50][..];
         if token % 2 == 0 {
-            let append = JournalAppend { lane: 1, owner: token, bytes, durability: None };
+            let append =
+                JournalAppend { lane: 1, owner: token, bytes, durability: None, continues: None };
             session.submit_journal(token, NOW, append, &mut visit);
         } else {
             let options = PutOptions::default();

@@ -7,13 +7,18 @@
 mod batch;
 mod children;
 mod header;
+mod number;
 mod page;
 mod root;
 mod rows;
 mod short;
 mod value;
 
-pub use batch::{BATCH_VALUE_BYTES_MAX, Batch, BatchBuilder, BatchOperation, BatchOperations};
+pub(crate) use batch::{BATCH_FRAME_BYTES_MAX, OPERATION_FRAME_BYTES_MAX};
+pub use batch::{
+    BATCH_VALUE_BYTES_MAX, Batch, BatchBuilder, BatchContext, BatchOperation, BatchReader,
+    BuiltBatch,
+};
 pub use children::{Child, Children, ChildrenBuilder, NodeFrame};
 pub use header::{HEADER_BYTES, Header, PageKind};
 pub use page::{PageBuilder, PageFrame, Rows};
@@ -25,7 +30,7 @@ pub(crate) use root::{NAMES, is_delta};
 pub use rows::{Effect, Row, RowKey};
 pub use value::{Marker, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX, Side, ValueName};
 
-/// Version of the formats of pages and batches.
+/// Version of the formats of pages.
 pub const FORMAT_VERSION: u8 = 1;
 /// Longest key of a row, bytes.
 pub const ROW_KEY_BYTES_MAX: usize = 2 << 10;

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use entresol_flash::{JournalSequence, Outcome};
+use entresol_flash::{JournalContinuation, JournalSequence, Outcome};
+use entresol_planted::planted;
 
-use crate::format::BatchBuilder;
+use crate::format::{BatchBuilder, BatchContext};
 use crate::sequence::Sequence;
 
 /// Batches that one mark stands for.
@@ -23,6 +24,62 @@ pub(crate) struct Journal {
     passed: Option<JournalSequence>,
     /// Where batches are put together, one at a time.
     pub builder: BatchBuilder,
+    tail: Tail,
+}
+
+/// The last batch, which the next one may continue.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    /// Where it stands; `None`: that is not known.
+    last: Option<JournalSequence>,
+    /// It continues a record.
+    continues: bool,
+    context: BatchContext,
+}
+
+/// A batch as it goes to the store's journal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Built<'b> {
+    /// As a record of its own.
+    pub whole: &'b [u8],
+    pub continues: Option<JournalContinuation<'b>>,
+}
+
+impl Built<'_> {
+    /// How many bytes stand in the journal, where the batch stands at `place` there.
+    pub(crate) fn bytes(&self, place: Option<Journaled>) -> usize {
+        match &self.continues {
+            Some(continues) if place.is_some_and(|place| place.head < place.sequence) => {
+                continues.bytes.len()
+            }
+            _ => self.whole.len(),
+        }
+    }
+}
+
+impl Tail {
+    /// The bytes of what `builder` has, as the batch of the change `sequence`.
+    pub(crate) fn build<'b>(&self, builder: &'b mut BatchBuilder, sequence: Sequence) -> Built<'b> {
+        let before = self.last.map(|_| &self.context);
+        let built = builder.build(sequence, before);
+        let continues = self.last.zip(built.continuing);
+        let continues = continues.map(|(after, bytes)| JournalContinuation { after, bytes });
+        Built { whole: built.whole, continues }
+    }
+
+    /// That batch was appended, and stands at `place`, where that is known.
+    pub(crate) fn moves(
+        &mut self,
+        builder: &BatchBuilder,
+        sequence: Sequence,
+        place: Option<Journaled>,
+    ) {
+        self.last = place.map(|place| place.sequence);
+        self.continues = place.is_some_and(|place| place.head < place.sequence);
+        if self.last.is_some() {
+            builder.end(sequence, &mut self.context);
+        }
+    }
 }
 
 /// Some batches in a row.
@@ -30,7 +87,8 @@ pub(crate) struct Journal {
 struct Mark {
     /// The last change of them.
     last: Sequence,
-    /// The last record of the store's journal that is known to have any of them.
+    /// The last record of the store's journal that is known to have any of them, or to be continued
+    /// by any. What continues a record is not read without it, and goes with it.
     last_record: Option<JournalSequence>,
     batches: u32,
 }
@@ -40,7 +98,7 @@ impl Journal {
     pub(crate) fn after(last: Sequence) -> Journal {
         let next = Sequence(last.0 + 1);
         let (marks, builder) = (VecDeque::new(), BatchBuilder::default());
-        Journal { next, low: Sequence(1), marks, passed: None, builder }
+        Journal { next, low: Sequence(1), marks, passed: None, builder, tail: Tail::default() }
     }
 
     /// Takes note of what was in the store's journal when it was opened, up to the record `last`:
@@ -53,8 +111,24 @@ impl Journal {
     }
 
     /// The bytes of what the builder has, as the next batch.
-    pub(crate) fn built(&mut self) -> &[u8] {
-        self.builder.bytes(self.next, self.low)
+    pub(crate) fn build(&mut self) -> Built<'_> {
+        self.tail.build(&mut self.builder, self.next)
+    }
+
+    /// That batch was appended, and stands at `place`, where that is known. Its sequences are taken
+    /// next.
+    pub(crate) fn appended(&mut self, place: Option<Journaled>) {
+        self.tail.moves(&self.builder, self.next, place);
+    }
+
+    /// Whether all changes are in durable pages.
+    pub(crate) fn is_merged(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// Whether the last batch continues a record, as far as is known.
+    pub(crate) fn continues(&self) -> bool {
+        self.tail.continues
     }
 
     /// The sequence of the last change; 0 for none.
@@ -80,8 +154,12 @@ impl Journal {
         first
     }
 
-    /// The batch that begins with `first` stands at `record` in the store's journal.
-    pub(crate) fn place(&mut self, first: Sequence, record: JournalSequence) {
+    /// The batch that begins with `first` stands at `place` in the store's journal.
+    pub(crate) fn place(&mut self, first: Sequence, place: Journaled) {
+        let record = match planted!("journal-cut-within-a-record") {
+            true => place.sequence,
+            false => place.head,
+        };
         let at = self.marks.partition_point(|mark| mark.last < first);
         if let Some(mark) = self.marks.get_mut(at) {
             mark.last_record = mark.last_record.max(Some(record));
@@ -100,9 +178,16 @@ impl Journal {
 }
 
 /// Where an append stands in the store's journal.
-pub(crate) fn journaled(outcome: Outcome<'_>) -> JournalSequence {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Journaled {
+    pub sequence: JournalSequence,
+    /// The record that it continues, or is.
+    pub head: JournalSequence,
+}
+
+pub(crate) fn journaled(outcome: Outcome<'_>) -> Journaled {
     match outcome {
-        Outcome::Journaled { sequence } => sequence,
+        Outcome::Journaled { sequence, head } => Journaled { sequence, head },
         other => unreachable!("an append ends as one, not as {other:?}"),
     }
 }
@@ -111,6 +196,10 @@ pub(crate) fn journaled(outcome: Outcome<'_>) -> JournalSequence {
 mod tests {
     use super::*;
 
+    fn at(record: u64) -> Journaled {
+        Journaled { sequence: JournalSequence(record), head: JournalSequence(record) }
+    }
+
     /// The last few batches held the journal although all of them were in pages: where each opening
     /// began a segment of its own they filled it, and no batch found room any more.
     #[test]
@@ -118,7 +207,7 @@ mod tests {
         let mut journal = Journal::after(Sequence(0));
         for record in 10..13 {
             let first = journal.take(2);
-            journal.place(first, JournalSequence(record));
+            journal.place(first, at(record));
         }
         assert_eq!(journal.set_low(Sequence(6)), None);
         assert_eq!(journal.set_low(Sequence(7)), Some(JournalSequence(12)));
@@ -129,7 +218,7 @@ mod tests {
         let mut journal = Journal::after(Sequence(40));
         journal.take_over(Some(JournalSequence(140)));
         let first = journal.take(1);
-        journal.place(first, JournalSequence(141));
+        journal.place(first, at(141));
         assert_eq!(journal.set_low(Sequence(40)), None);
         assert_eq!(journal.set_low(Sequence(41)), Some(JournalSequence(140)));
         assert_eq!(journal.set_low(Sequence(42)), Some(JournalSequence(141)));
@@ -140,11 +229,24 @@ mod tests {
     fn the_journal_keeps_a_batch_whose_record_is_not_known() {
         let mut journal = Journal::after(Sequence(0));
         let merged = journal.take(1);
-        journal.place(merged, JournalSequence(10));
+        journal.place(merged, at(10));
         let low = (1..MARK_BATCHES).map(|_| journal.take(1)).last().expect("a mark of batches");
         journal.take(1);
         let later = journal.take(1);
-        journal.place(later, JournalSequence(50));
+        journal.place(later, at(50));
         assert_eq!(journal.set_low(Sequence(low.0 + 1)), Some(JournalSequence(10)));
+    }
+
+    /// What continues a record is not read without it.
+    #[test]
+    fn the_journal_keeps_a_record_that_is_continued() {
+        let mut journal = Journal::after(Sequence(0));
+        for record in 10..40 {
+            let first = journal.take(1);
+            let (sequence, head) = (JournalSequence(record), JournalSequence(record / 15 * 15));
+            journal.place(first, Journaled { sequence, head });
+        }
+        assert_eq!(journal.set_low(Sequence(17)), Some(JournalSequence(15)));
+        assert_eq!(journal.set_low(Sequence(31)), Some(JournalSequence(30)));
     }
 }

@@ -32,6 +32,7 @@ mod leaving;
 mod marking;
 mod merging;
 mod passes;
+mod settled;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -212,6 +213,7 @@ impl Maintainer {
             sync(self)?;
         }
         self.confirming.settle(shared, &mut self.session, now)?;
+        settled::leave_sequence(shared, &mut self.session, now)?;
         let last = shared.journal.lock().last();
         shared.write(&mut self.session, now, &closed_key(), &last.0.to_le_bytes())?;
         self.has_closed_record = true;

@@ -12,9 +12,10 @@ use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
 use crate::format::{
-    Batch, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, PageRole, page_key, u64_at,
+    Batch, BatchBuilder, BatchReader, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, PageRole,
+    page_key, u64_at,
 };
-use crate::journal::{Journal, journaled};
+use crate::journal::{Journal, Journaled as Placed, Tail, journaled};
 use crate::merge::Change;
 use crate::options::TreeOptions;
 use crate::pending::{Arena, Pending};
@@ -99,10 +100,17 @@ impl Recovered {
         }
     }
 
-    fn add(&mut self, arena: &mut Arena, batch: &Batch<'_>) -> std::result::Result<(), Damage> {
-        for (place, operation) in batch.operations().enumerate() {
+    fn add(
+        &mut self,
+        arena: &mut Arena,
+        batch: &mut Batch<'_, '_>,
+    ) -> std::result::Result<(), Damage> {
+        let first = batch.sequence;
+        let mut next = first.0;
+        while let Some(operation) = batch.operation() {
             let operation = operation?;
-            let sequence = Sequence(batch.sequence.0 + place as u64);
+            let sequence = Sequence(next);
+            next += 1;
             if operation.table == NAMES {
                 if let Some(id) = u64_at(operation.value, 0) {
                     self.name_bytes += operation.key.len();
@@ -125,7 +133,7 @@ impl Recovered {
                 return Err(Damage::new("value of an operation", found, INLINE_VALUE_BYTES_MAX));
             }
             if effect == Effect::Separate {
-                let named = NamedValue { batch: batch.sequence, sequence, table: operation.table };
+                let named = NamedValue { batch: first, sequence, table: operation.table };
                 self.values.note(named, key);
             }
             let pending = self.tables.entry(operation.table).or_default();
@@ -206,22 +214,25 @@ fn replay(place: &Place<'_>, values: FoundValues) -> Result<Replayed> {
     // Writers wait long before it is full: it need not have a cap of its own.
     let mut arena = Arena::new(u64::MAX);
     let (mut last, mut damage): (u64, Option<Error>) = (0, None);
-    let mut last_record = None;
+    let (mut last_record, mut reader) = (None, BatchReader::default());
     place.store.store().replay_journal(place.options.lane, &mut |record| {
         if damage.is_some() {
             return;
         }
-        let batch = Batch::parse(record.bytes).and_then(|batch| {
-            if !recovered.values.is_cut(batch.sequence) {
-                recovered.add(&mut arena, &batch)?;
+        let last_change = reader.read(record.bytes).and_then(|mut batch| {
+            let end = batch.sequence.0 + u64::from(batch.count);
+            let last_change = end.max(batch.low.0).saturating_sub(1);
+            if recovered.values.is_cut(batch.sequence) {
+                batch.skip()?;
+            } else {
+                recovered.add(&mut arena, &mut batch)?;
             }
-            Ok(batch)
+            Ok(last_change)
         });
-        match batch {
-            Ok(batch) => {
-                last = last.max(batch.sequence.0 + u64::from(batch.count) - 1);
-                last = last.max(batch.low.0.saturating_sub(1));
-                last_record = Some(record.sequence);
+        match last_change {
+            Ok(change) => {
+                last = last.max(change);
+                last_record = Some(record.head);
             }
             Err(found) => damage = Some(corrupt(&found, NAMES)),
         }
@@ -243,7 +254,7 @@ fn is_scattered(state: &JournalState) -> bool {
         && taken + copies <= most
 }
 
-/// Appends all records of the journal once more, and cuts off those that were copied.
+/// Appends all batches of the journal once more, and cuts off those that were copied.
 ///
 /// A crash may leave both, and then what comes for the second time is left out: changes have
 /// sequences. The store erases no segment before all that was appended earlier is durable, so that
@@ -255,24 +266,25 @@ fn gather(
     lane: u16,
     now: Timestamp,
 ) -> Result<()> {
-    let (mut first, mut failed) = (None, None);
-    let mut copied = HashSet::new();
+    let (mut reader, mut copied) = (BatchReader::default(), HashSet::new());
+    let (builder, tail) = (BatchBuilder::default(), Tail::default());
+    let mut copies = Copies { session, lane, now, builder, tail, first: None, failed: None };
     store.store().replay_journal(lane, &mut |record| {
-        // What cannot be read is copied as it is: the replay says what is wrong with it.
-        let batch = Batch::parse(record.bytes).ok();
-        let is_known = batch.is_some_and(|batch| !copied.insert(batch.sequence));
+        let read = reader.read(record.bytes).and_then(|batch| copies.take(batch));
+        // One without changes has the sequence of the next one.
+        let of_batch = |sequence: &Sequence| (*sequence, copies.builder.count());
+        let is_known = read.as_ref().map(of_batch).is_ok_and(|batch| !copied.insert(batch));
         let is_lost = copied.len() == 1 && planted!("journal-gathered-in-part");
-        if failed.is_some() || is_known || is_lost {
+        if copies.failed.is_some() || is_known || is_lost {
             return;
         }
-        let (owner, bytes) = (record.owner, record.bytes);
-        let append = JournalAppend { lane, owner, bytes, durability: Some(Durability::Memory) };
-        match append_one(session, now, append) {
-            Ok(copy) => first = first.or(Some(copy)),
-            Err(error) => failed = Some(error),
+        match read {
+            Ok(sequence) => copies.append(sequence),
+            // It is copied as it is: the replay says what is wrong with it.
+            Err(_) => copies.append_bytes(record.owner, record.bytes),
         }
     })?;
-    match (first, failed) {
+    match (copies.first, copies.failed) {
         // Merges make room; what was copied is there twice until then.
         (_, Some(error)) if error.kind() == ErrorKind::Full => Ok(()),
         (_, Some(error)) => Err(error),
@@ -284,11 +296,58 @@ fn gather(
     }
 }
 
+/// Copies of batches, at the end of the journal.
+struct Copies<'s> {
+    session: &'s mut entresol_tier::Session,
+    lane: u16,
+    now: Timestamp,
+    builder: BatchBuilder,
+    tail: Tail,
+    first: Option<JournalSequence>,
+    failed: Option<Error>,
+}
+
+impl Copies<'_> {
+    /// Takes the changes of a batch; its sequence.
+    fn take(&mut self, mut batch: Batch<'_, '_>) -> std::result::Result<Sequence, Damage> {
+        self.builder.clear();
+        while let Some(operation) = batch.operation() {
+            self.builder.push(operation?);
+        }
+        Ok(batch.sequence)
+    }
+
+    /// Appends the batch that was taken.
+    fn append(&mut self, sequence: Sequence) {
+        let built = self.tail.build(&mut self.builder, sequence);
+        let (lane, durability) = (self.lane, Some(Durability::Memory));
+        let (bytes, continues) = (built.whole, built.continues);
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues };
+        let appended = append_one(self.session, self.now, append);
+        let place = self.note(appended);
+        self.tail.moves(&self.builder, sequence, place);
+    }
+
+    fn append_bytes(&mut self, owner: u64, bytes: &[u8]) {
+        let (lane, durability, continues) = (self.lane, Some(Durability::Memory), None);
+        let append = JournalAppend { lane, owner, bytes, durability, continues };
+        let appended = append_one(self.session, self.now, append);
+        self.note(appended);
+        self.tail = Tail::default();
+    }
+
+    fn note(&mut self, appended: Result<Placed>) -> Option<Placed> {
+        let place = appended.map_err(|error| self.failed = Some(error)).ok()?;
+        self.first = self.first.or(Some(place.sequence));
+        Some(place)
+    }
+}
+
 fn append_one(
     session: &mut entresol_tier::Session,
     now: Timestamp,
     append: JournalAppend<'_>,
-) -> Result<JournalSequence> {
+) -> Result<Placed> {
     let mut ended = None;
     session.submit_journal(0, now, append, &mut |_, outcome| {
         ended = Some(outcome.map(journaled));

@@ -22,12 +22,12 @@ mod writing;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use entresol_flash::{Durability, Error, ErrorKind, JournalSequence, Operation};
+use entresol_flash::{Durability, Error, ErrorKind, Operation};
 use entresol_flash::{Result, Timestamp};
 use entresol_tier::SessionOptions;
 
 use crate::format::{Effect, ROW_KEY_BYTES_MAX};
-use crate::journal::journaled;
+use crate::journal::{Journaled, journaled};
 use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
@@ -183,7 +183,7 @@ enum Finished {
     /// A lookup or a scan goes on.
     Next { slot: u32, next: Next },
     /// A batch stands in the journal.
-    Placed { first: Sequence, record: JournalSequence },
+    Placed { first: Sequence, place: Journaled },
     /// A batch is durable there.
     Written { slot: u32 },
     /// A value is removed, or its removal failed.
@@ -338,8 +338,8 @@ impl Session {
             for finished in std::mem::take(&mut self.finished) {
                 match finished {
                     Finished::Next { slot, next } => self.advance(slot, now, next, visit),
-                    Finished::Placed { first, record } => {
-                        self.shared.journal.lock().place(first, record);
+                    Finished::Placed { first, place } => {
+                        self.shared.journal.lock().place(first, place);
                     }
                     Finished::Written { slot } => self.begin_confirming(slot),
                     Finished::Discarded { slot } => self.end_discard(slot),
@@ -363,8 +363,8 @@ impl Session {
             let (token, answer) = match pending {
                 Pending::Write { token, first, last } => {
                     let answer = outcome.map(|outcome| {
-                        let (first, record) = (*first, journaled(outcome));
-                        finished.push(Finished::Placed { first, record });
+                        let (first, place) = (*first, journaled(outcome));
+                        finished.push(Finished::Placed { first, place });
                         Outcome::Done(*last)
                     });
                     if answer.is_ok() && shared.values.are_unconfirmed() {

@@ -355,9 +355,15 @@ fn damage_of_first_records_is_named() {
 #[test]
 fn a_batch_of_the_journal_that_does_not_decode_is_named() {
     let mut subject = Subject::new();
-    let append = JournalAppend { lane: 0, owner: 0, bytes: b"no batch at all", durability: None };
+    let append = JournalAppend {
+        lane: 0,
+        owner: 0,
+        bytes: b"no batch at all",
+        durability: None,
+        continues: None,
+    };
     subject.session.submit_journal(1, NOW, append, &mut |_, outcome| assert!(outcome.is_ok()));
-    subject.demand("of the journal: bytes of a batch: expected 24 or less, found 15");
+    subject.demand("of the journal: version of a batch: expected 3 or less, found 110");
 }
 
 #[test]

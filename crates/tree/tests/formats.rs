@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use entresol_tree::format::{
-    Batch, BatchBuilder, BatchOperation, Child, Children, ChildrenBuilder, Effect, Marker,
-    NodeFrame, PageBuilder, PageFrame, PageKind, Root, Rows,
+    BatchBuilder, BatchContext, BatchOperation, BatchReader, Child, Children, ChildrenBuilder,
+    Damage, Effect, Marker, NodeFrame, PageBuilder, PageFrame, PageKind, Root, Rows,
 };
 use entresol_tree::{Leaf, Sequence};
 use entresol_workload::Random;
@@ -100,19 +100,39 @@ fn drop_batch() -> Vec<u8> {
     let mut builder = BatchBuilder::default();
     let (key, value) = (b"a table", 9_u64.to_le_bytes());
     builder.push(BatchOperation { table: 0, key, effect: Effect::Remove, value: &value });
-    builder.bytes(Sequence(7), Sequence(3)).to_vec()
+    builder.build(Sequence(7), None).whole.to_vec()
 }
 
-fn batch() -> Vec<u8> {
-    let mut builder = BatchBuilder::default();
-    let put = BatchOperation { table: 1, key: b"row:1", effect: Effect::Put, value: b"first" };
-    builder.push(put);
-    builder.push(BatchOperation { table: 2, key: b"k", effect: Effect::Remove, value: b"" });
-    builder.bytes(Sequence(7), Sequence(3)).to_vec()
+const OPERATIONS: [BatchOperation<'_>; 4] = [
+    BatchOperation { table: 1, key: b"row:1", effect: Effect::Put, value: b"first" },
+    BatchOperation { table: 1, key: b"row:12", effect: Effect::Part, value: b"" },
+    BatchOperation { table: 2, key: b"k", effect: Effect::Remove, value: b"" },
+    BatchOperation { table: 2, key: b"k", effect: Effect::Separate, value: &[7; 200] },
+];
+
+/// The batch of the change 300, and its end.
+fn batch(builder: &mut BatchBuilder) -> (Vec<u8>, BatchContext) {
+    builder.clear();
+    OPERATIONS.into_iter().for_each(|operation| builder.push(operation));
+    let bytes = builder.build(Sequence(300), None).whole.to_vec();
+    let mut context = BatchContext::default();
+    builder.end(Sequence(300), &mut context);
+    (bytes, context)
+}
+
+/// One that continues that one.
+fn continuing(builder: &mut BatchBuilder) -> Vec<u8> {
+    let (_, context) = batch(builder);
+    builder.clear();
+    builder.push(BatchOperation { table: 2, key: b"kk", effect: Effect::Put, value: b"v" });
+    builder.push(BatchOperation { table: 1, key: b"kl", effect: Effect::Put, value: b"v" });
+    let built = builder.build(Sequence(304), Some(&context));
+    built.continuing.expect("it follows the batch").to_vec()
 }
 
 /// Each structure under the name of its image.
-fn structures() -> [(&'static str, Vec<u8>); 10] {
+fn structures() -> [(&'static str, Vec<u8>); 11] {
+    let mut builder = BatchBuilder::default();
     [
         ("leaf", leaf(false)),
         ("leaf-sequences", leaf(true)),
@@ -122,21 +142,96 @@ fn structures() -> [(&'static str, Vec<u8>); 10] {
         ("root", root()),
         ("root-new", new_root()),
         ("root-small", small_root()),
-        ("batch", batch()),
-        ("batch-drop", drop_batch()),
+        ("batch-2", batch(&mut builder).0),
+        ("batch-2-drop", drop_batch()),
+        ("batch-3", continuing(&mut builder)),
     ]
 }
 
+fn image(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/images/{name}.bin"))
+}
+
 #[test]
-fn pages_and_batchs_have_the_bytes_of_the_first_version() {
+fn pages_and_batches_have_the_bytes_of_their_images() {
     for (name, bytes) in structures() {
-        let file = format!("tests/images/{name}.bin");
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+        let path = image(name);
         if std::env::var_os("ENTRESOL_MAKE_IMAGES").is_some() {
             std::fs::write(&path, &bytes).unwrap();
         }
         assert_eq!(std::fs::read(path).unwrap(), bytes, "{name}");
     }
+}
+
+/// A change: table, key, effect, value.
+type Read = (u64, Vec<u8>, Effect, Vec<u8>);
+
+/// The sequence and the changes of a batch.
+fn read(reader: &mut BatchReader, bytes: &[u8]) -> Result<(Sequence, Vec<Read>), Damage> {
+    let mut batch = reader.read(bytes)?;
+    let mut all = Vec::new();
+    while let Some(operation) = batch.operation() {
+        let BatchOperation { table, key, effect, value } = operation?;
+        all.push((table, key.to_vec(), effect, value.to_vec()));
+    }
+    assert_eq!(all.len(), batch.count as usize);
+    Ok((batch.sequence, all))
+}
+
+#[test]
+fn batches_of_the_first_version_are_read() {
+    let mut reader = BatchReader::default();
+    let bytes = std::fs::read(image("batch")).unwrap();
+    let expected = vec![
+        (1, b"row:1".to_vec(), Effect::Put, b"first".to_vec()),
+        (2, b"k".to_vec(), Effect::Remove, vec![]),
+    ];
+    assert_eq!(read(&mut reader, &bytes), Ok((Sequence(7), expected)));
+    assert_eq!(reader.read(&bytes).unwrap().low, Sequence(3));
+    let bytes = std::fs::read(image("batch-drop")).unwrap();
+    let dropped = (0, b"a table".to_vec(), Effect::Remove, 9_u64.to_le_bytes().to_vec());
+    assert_eq!(read(&mut reader, &bytes), Ok((Sequence(7), vec![dropped])));
+}
+
+#[test]
+fn a_batch_says_what_was_put_in_it() {
+    let mut builder = BatchBuilder::default();
+    let (bytes, context) = batch(&mut builder);
+    let mut reader = BatchReader::default();
+    let put = |operation: BatchOperation<'_>| {
+        let BatchOperation { table, key, effect, value } = operation;
+        (table, key.to_vec(), effect, value.to_vec())
+    };
+    let expected = OPERATIONS.map(put).to_vec();
+    assert_eq!(read(&mut reader, &bytes), Ok((Sequence(300), expected)));
+    let more = continuing(&mut builder);
+    let expected = vec![
+        (2, b"kk".to_vec(), Effect::Put, b"v".to_vec()),
+        (1, b"kl".to_vec(), Effect::Put, b"v".to_vec()),
+    ];
+    assert_eq!(read(&mut reader, &more), Ok((Sequence(304), expected)));
+    assert!(read(&mut BatchReader::default(), &more).is_err(), "what it continues is not known");
+    drop(reader.read(&bytes).unwrap());
+    assert!(read(&mut reader, &more).is_err(), "its operations were not read");
+    assert!(builder.build(Sequence(305), Some(&context)).continuing.is_none());
+}
+
+/// Keys in order have what they begin with once in a record.
+#[test]
+fn a_put_that_continues_a_batch_takes_few_bytes_beside_its_value() {
+    let mut builder = BatchBuilder::default();
+    let mut context = BatchContext::default();
+    let mut bytes = 0;
+    for number in 0..1000_u64 {
+        builder.clear();
+        let key = format!("a key, {number:09}");
+        let (key, effect) = (key.as_bytes(), Effect::Put);
+        builder.push(BatchOperation { table: 1 << 60, key, effect, value: &[7; 100] });
+        let built = builder.build(Sequence(number + 1), Some(&context));
+        bytes += built.continuing.unwrap_or(built.whole).len();
+        builder.end(Sequence(number + 1), &mut context);
+    }
+    assert!(bytes < 1000 * 108, "{bytes} bytes");
 }
 
 #[test]
@@ -179,12 +274,6 @@ fn a_page_says_what_was_built() {
     let table = Root::decode(&bytes).unwrap();
     assert_eq!((table.name, table.created, &*table.page), (&b"a table"[..], 5, &leaf(false)[..]));
     assert_eq!((table.first, Root::decode(&new_root()).unwrap().first), (0, 1026));
-    let bytes = batch();
-    let record = Batch::parse(&bytes).unwrap();
-    assert_eq!((record.sequence, record.low, record.count), (Sequence(7), Sequence(3), 2));
-    let operations: Vec<_> = record.operations().map(Result::unwrap).collect();
-    assert_eq!((operations[0].table, operations[0].value), (1, &b"first"[..]));
-    assert_eq!((operations[1].key, operations[1].effect), (&b"k"[..], Effect::Remove));
 }
 
 /// Looks at everything in `bytes`, whatever they are.
@@ -208,9 +297,11 @@ fn exercise(bytes: &[u8], key: &[u8]) {
     if let Ok(root) = Root::decode(bytes) {
         let _ = Rows::parse(&root.page).map(|rows| rows.check());
     }
-    if let Ok(record) = Batch::parse(bytes) {
-        let _ = record.operations().count();
-    }
+    let (before, _) = batch(&mut BatchBuilder::default());
+    let mut reader = BatchReader::default();
+    let _ = read(&mut reader, &before);
+    let _ = read(&mut reader, bytes);
+    let _ = read(&mut reader, bytes);
 }
 
 #[test]
@@ -219,7 +310,8 @@ fn arbitrary_bytes_are_damage_and_nothing_worse() {
     let seeds = given.map_or(1..=2000, |seed: u64| seed..=seed);
     for seed in seeds {
         let mut random = Random::new(seed);
-        for (_, bytes) in structures() {
+        let first = ["batch", "batch-drop"].map(|name| std::fs::read(image(name)).unwrap());
+        for bytes in structures().map(|(_, bytes)| bytes).into_iter().chain(first) {
             let mut damaged = bytes.clone();
             for _ in 0..=random.below(4) {
                 let at = random.below(damaged.len() as u64) as usize;

@@ -90,6 +90,16 @@ const BUGS: &[Bug] = &[
         test: "joining::tables_whose_leaves_join_are_a_prefix_of_the_batches_after_any_crash",
     },
     Bug {
+        name: "journal-cut-within-a-record",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
+        name: "batch-continues-another-key",
+        caught_by: TABLES,
+        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+    },
+    Bug {
         name: "journal-cut-by-the-newest-pass",
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
@@ -226,6 +236,11 @@ const BUGS: &[Bug] = &[
         name: "journal-opened-too-soon",
         caught_by: CRASH,
         test: "journal::a_flushed_journal_keeps_all_through_a_kill",
+    },
+    Bug {
+        name: "journal-continued-on-flash",
+        caught_by: CRASH,
+        test: "journal::a_synced_journal_keeps_every_acknowledged_record",
     },
     Bug {
         name: "erasure-not-awaited",

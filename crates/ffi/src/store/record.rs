@@ -68,7 +68,7 @@ impl<'a> Record<'a> {
             // No limit is set, so none is larger.
             Outcome::Missing | Outcome::Larger { .. } => Record::new(token, Kind::Missing),
             Outcome::Stored { version } => versioned(Kind::Stored, version.0),
-            Outcome::Journaled { sequence } => versioned(Kind::Stored, sequence.0),
+            Outcome::Journaled { sequence, .. } => versioned(Kind::Stored, sequence.0),
             Outcome::Refused { current } => {
                 versioned(Kind::Refused, current.map_or(0, |version| version.0))
             }

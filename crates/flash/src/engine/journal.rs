@@ -4,11 +4,10 @@ use entresol_device::IoBuffer;
 
 use super::{Engine, Waits};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{FORMAT_VERSION, owner_of_key};
+use crate::format::FORMAT_VERSION;
 use crate::log::{JournalReader, JournalSegment, Log};
-use crate::record::Record;
 use crate::segment::Segment;
-use crate::shard::Written;
+use crate::shard::Appended;
 use crate::types::{JournalAppend, JournalRecord, JournalSequence, Timestamp};
 use crate::unreadable::read_around;
 
@@ -52,13 +51,12 @@ impl Engine {
         append: &JournalAppend<'_>,
         now: Timestamp,
         waits: Waits,
-    ) -> Result<Option<Written>> {
+    ) -> Result<Option<Appended>> {
         let lane = self.lane(append.lane)?;
-        self.check_append(lane, append.bytes.len())?;
+        let continues = append.continues.map_or(0, |continues| continues.bytes.len());
+        self.check_append(lane, append.bytes.len().max(continues))?;
         self.demand_format(FORMAT_VERSION)?;
-        self.write_in_reserve(lane, now, waits, |shard| {
-            shard.append_journal(append.owner, append.bytes)
-        })
+        self.write_in_reserve(lane, now, waits, |shard| shard.append_journal(append))
     }
 
     /// Records of the lane below `below` are superseded, for good.
@@ -128,13 +126,11 @@ impl Engine {
             before = Some(stretch.of);
             self.read_stretch(number, stretch, &mut bytes)?;
             replay.segments += 1;
-            let mut take = |record: &Record<'_>| {
-                let sequence = JournalSequence(record.header.sequence);
-                if sequence >= first {
+            let mut take = |record: JournalRecord<'_>| {
+                if record.sequence >= first {
                     replay.records += 1;
-                    replay.bytes += record.value.len() as u64;
-                    let owner = owner_of_key(record.key).unwrap_or_default();
-                    visit(JournalRecord { sequence, owner, bytes: record.value });
+                    replay.bytes += record.bytes.len() as u64;
+                    visit(record);
                 }
             };
             let sequence = stretch.row.sequence;

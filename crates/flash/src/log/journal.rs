@@ -15,13 +15,16 @@ use std::collections::VecDeque;
 
 use entresol_planted::planted;
 
+use super::continuing::Tail;
 use super::{Attempt, Goal, Log, Refusal, Stamp};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    OWNER_BYTES, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
+    CONTINUATION_BYTES, Continuation, OWNER_BYTES, RECORD_ALIGNMENT, RecordHeader, RecordKind,
+    SEGMENT_HEADER_BYTES, SegmentHeader, owner_of_key, u32_at,
 };
 use crate::record::{Payloads, Record, Wanted};
 use crate::segment::{Segment, SegmentState, Stream};
+use crate::types::{JournalRecord, JournalSequence};
 
 /// The journal of a shard, oldest segment first. The last one may be open.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct Journal {
     durable: u64,
     /// The stamp of the last seal.
     sealed: Stamp,
+    /// The end of the last record, since its append.
+    pub(super) tail: Option<Tail>,
 }
 
 /// A segment of the journal. Its row in the table says how far it is filled (`used_bytes`, from the
@@ -65,6 +70,7 @@ impl Journal {
             last: 0,
             durable: 0,
             sealed: Stamp::default(),
+            tail: None,
         }
     }
 
@@ -160,14 +166,30 @@ impl Log {
         let stamp = self.appended.next();
         let open = self.streams[Stream::Journal as usize].as_mut();
         let open = open.expect("the record was written to it");
-        open.push_unlisted(aligned, header.sequence, stamp, self.shape.sync_unit);
-        let row = &mut self.segments[open.segment as usize];
-        (row.used_bytes, row.age) = (open.used, header.sequence);
-        self.appended = stamp;
-        self.appended_bytes += u64::from(aligned);
-        self.latest = self.latest.max(header.sequence);
-        self.journal.last = header.sequence;
+        let (start, sequence) = (open.used as usize, header.sequence);
+        let end = start + header.record_bytes();
+        let memory = self.buffers[open.buffer as usize].memory.bytes_mut();
+        // So that nothing there looks as if it continued the record.
+        memory[end..end.next_multiple_of(RECORD_ALIGNMENT)].fill(0);
+        let crc = u32_at(memory, start).unwrap_or_default();
+        let segment = open.segment;
+        let tail = Tail { segment, start, end, head: sequence, last: sequence, crc };
+        self.journal.tail = Some(tail);
+        open.push_unlisted(aligned, sequence, stamp, self.shape.sync_unit);
+        self.note_journaled(stamp, sequence, aligned);
         Ok(())
+    }
+
+    /// The journal has `bytes` more, of the sequence `sequence`.
+    pub(super) fn note_journaled(&mut self, stamp: Stamp, sequence: u64, bytes: u32) {
+        let open = self.streams[Stream::Journal as usize].as_ref();
+        let open = open.expect("it is in the open segment");
+        let row = &mut self.segments[open.segment as usize];
+        (row.used_bytes, row.age) = (open.used, sequence);
+        self.appended = stamp;
+        self.appended_bytes += u64::from(bytes);
+        self.latest = self.latest.max(sequence);
+        self.journal.last = sequence;
     }
 
     /// Records below the sequence `below` are superseded, for good: segments that hold no others
@@ -210,7 +232,8 @@ impl Log {
         let last = ages.max().unwrap_or(0);
         let segments = segments.into();
         let (durable, sealed) = (last, Stamp::default());
-        self.journal = Journal { segments, next_ordinal, watermark, last, durable, sealed };
+        let tail = None;
+        self.journal = Journal { segments, next_ordinal, watermark, last, durable, sealed, tail };
     }
 }
 
@@ -239,20 +262,20 @@ pub(crate) struct JournalReader<'a> {
 }
 
 impl JournalReader<'_> {
-    /// Visits the records in `bytes`, a segment from its beginning on, up to `end` or to the first
-    /// that does not verify; where it stopped.
+    /// Visits the records in `bytes`, a segment from its beginning on, and what continues them, up
+    /// to `end` or to the first that does not verify; where it stopped.
     pub(crate) fn walk(
         &self,
         bytes: &[u8],
         end: usize,
-        visit: &mut dyn FnMut(&Record<'_>),
+        visit: &mut dyn FnMut(JournalRecord<'_>),
     ) -> usize {
         let mut at = SEGMENT_HEADER_BYTES.next_multiple_of(RECORD_ALIGNMENT);
         let mut scratch = Vec::new();
         let bytes = &bytes[..end.min(bytes.len())];
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let Some(header) = RecordHeader::decode(rest) else { break };
-            let length = header.record_bytes();
+            let mut length = header.record_bytes();
             if header.generation != self.sequence as u32 || length > rest.len() {
                 break;
             }
@@ -261,7 +284,7 @@ impl JournalReader<'_> {
                 RecordKind::Journal if header.key_bytes as usize == OWNER_BYTES => {
                     let wanted = Wanted::any(self.sequence);
                     match self.payloads.open(self.shard, rest, wanted, &mut scratch) {
-                        Ok(record) => visit(&record),
+                        Ok(record) => length += self.walk_record(&record, rest, visit),
                         Err(_) => break,
                     }
                 }
@@ -270,6 +293,30 @@ impl JournalReader<'_> {
             at += length.next_multiple_of(RECORD_ALIGNMENT);
         }
         at
+    }
+
+    /// Visits a record of the journal, the first one in `bytes`, and what continues it; how many
+    /// bytes that takes.
+    fn walk_record(
+        &self,
+        record: &Record<'_>,
+        bytes: &[u8],
+        visit: &mut dyn FnMut(JournalRecord<'_>),
+    ) -> usize {
+        let (mut header, head) = (record.header, JournalSequence(record.header.sequence));
+        let owner = owner_of_key(record.key).unwrap_or_default();
+        visit(JournalRecord { sequence: head, head, owner, bytes: record.value });
+        let (start, mut scratch) = (header.record_bytes(), Vec::new());
+        let (mut at, mut crc) = (start, u32_at(bytes, 0).unwrap_or_default());
+        while let Some((found, stored)) = Continuation::decode(&bytes[at..], crc) {
+            header.sequence += u64::from(found.distance);
+            let opened = self.payloads.open_continuation(self.shard, header, stored, &mut scratch);
+            let Ok(bytes) = opened else { break };
+            visit(JournalRecord { sequence: JournalSequence(header.sequence), head, owner, bytes });
+            at += CONTINUATION_BYTES + stored.len();
+            crc = found.crc;
+        }
+        at - start
     }
 
     /// The highest sequence of a record that those in `bytes` from `start` on, wherever they

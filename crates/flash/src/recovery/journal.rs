@@ -158,7 +158,7 @@ impl Part {
         let claimed = ends.trailer.map(|trailer| trailer.used_bytes as usize);
         let limit = claimed.unwrap_or(whole.bytes.len() - TRAILER_BYTES);
         let mut last = ends.header.follows;
-        let end = reader.walk(&whole.bytes, limit, &mut |record| last = record.header.sequence);
+        let end = reader.walk(&whole.bytes, limit, &mut |record| last = record.sequence.0);
         let lacks = claimed.is_none_or(|claimed| end < claimed);
         // A record behind the end may say that another one there was durable.
         let cut_short = lacks && (sure || reader.durable_by(&whole.bytes, end) > last);

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use super::{Ack, Session, Visit};
 use crate::engine::Waits;
 use crate::error::Result;
+use crate::shard::Appended;
 use crate::types::{Durability, JournalAppend, JournalSequence, Timestamp};
 
 /// Appends that wait, in their order.
@@ -60,13 +61,14 @@ impl Appends {
 
 impl Append {
     fn of(token: u64, now: Timestamp, append: &JournalAppend<'_>) -> Append {
-        let JournalAppend { lane, owner, bytes, durability } = *append;
+        // Others may be appended before it is: it will continue none.
+        let JournalAppend { lane, owner, bytes, durability, continues: _ } = *append;
         Append { token, now, lane, owner, bytes: bytes.to_vec(), durability }
     }
 
     fn append(&self) -> JournalAppend<'_> {
         let Append { lane, owner, durability, .. } = *self;
-        JournalAppend { lane, owner, bytes: &self.bytes, durability }
+        JournalAppend { lane, owner, bytes: &self.bytes, durability, continues: None }
     }
 }
 
@@ -124,10 +126,10 @@ impl Session {
         append: &JournalAppend<'_>,
         visit: Visit<'_>,
     ) -> Result<bool> {
-        let Some(written) = self.engine.append_journal(append, now, self.waits)? else {
-            return Ok(false);
-        };
-        let ack = Ack::Journaled(JournalSequence(written.version.0));
+        let appended = self.engine.append_journal(append, now, self.waits)?;
+        let Some(Appended { written, head }) = appended else { return Ok(false) };
+        let sequence = JournalSequence(written.version.0);
+        let ack = Ack::Journaled { sequence, head: JournalSequence(head) };
         // A hash by which the shard of the lane is chosen.
         let hash = u128::from(append.lane);
         self.acknowledge((token, hash), written, (append.durability, ack), visit);

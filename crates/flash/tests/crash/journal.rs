@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use entresol_device::Device;
 use entresol_flash::{
-    Budget, Durability, EncryptionKey, ErrorKind, JournalAppend, JournalSequence, Key, Operation,
-    Outcome, PutOptions, Session, SessionOptions, SpaceId, Store, Timestamp,
+    Budget, Durability, EncryptionKey, ErrorKind, JournalAppend, JournalContinuation,
+    JournalSequence, Key, Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store,
+    Timestamp,
 };
 use entresol_sim::{CrashChoice, Random, SimDevice};
 
@@ -163,16 +164,27 @@ impl Life {
             answers.push((
                 token as u32,
                 match outcome {
-                    Ok(Outcome::Journaled { sequence }) => Ok(sequence),
+                    Ok(Outcome::Journaled { sequence, .. }) => Ok(sequence),
                     Ok(other) => panic!("{other:?}"),
                     Err(error) => Err((error.kind(), error.to_string())),
                 },
             ));
         };
+        let mut last = self.model.sequences.last().map(|(_, sequence)| *sequence);
         for id in &ids {
             let bytes = bytes_of(*id);
             let owner = u64::from(*id) << 3;
-            let append = JournalAppend { lane: 0, owner, bytes: &bytes, durability: level };
+            // Where something else was appended meanwhile it is a record of its own.
+            let after = last.filter(|_| !id.is_multiple_of(5));
+            let mut visit = |token: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+                if let Ok(Outcome::Journaled { sequence, .. }) = &outcome {
+                    last = Some(*sequence);
+                }
+                visit(token, outcome);
+            };
+            let continues = after.map(|after| JournalContinuation { after, bytes: &bytes });
+            let append =
+                JournalAppend { lane: 0, owner, bytes: &bytes, durability: level, continues };
             session.submit_journal(u64::from(*id), NOW, append, &mut visit);
         }
         let mut ended = session.flush();
@@ -276,7 +288,9 @@ impl Life {
         let mut foreign = None;
         let replayed = self.store().replay_journal(0, &mut |record| {
             let id = record.bytes.get(..4).map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap()));
-            if record.bytes != bytes_of(id) || record.owner != u64::from(id) << 3 {
+            let continues = record.head < record.sequence;
+            let is_owned = continues || record.owner == u64::from(id) << 3;
+            if record.bytes != bytes_of(id) || !is_owned {
                 foreign = Some(record.sequence);
             }
             found.push((id, record.sequence));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use entresol_flash::{JournalAppend, JournalSequence};
+use entresol_flash::{JournalAppend, JournalContinuation, JournalSequence};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn try_append(session: &mut Session, append: JournalAppend<'_>) -> Result<Journa
     let mut visit = |token: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
         assert_eq!(token, 7);
         answer = Some(match outcome {
-            Ok(Outcome::Journaled { sequence }) => Ok(sequence),
+            Ok(Outcome::Journaled { sequence, .. }) => Ok(sequence),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(format!("{:?}: {error}", error.kind())),
         });
@@ -35,8 +35,25 @@ fn try_append(session: &mut Session, append: JournalAppend<'_>) -> Result<Journa
 }
 
 fn append(session: &mut Session, owner: u64, bytes: &[u8]) -> JournalSequence {
-    let append = JournalAppend { lane: 0, owner, bytes, durability: None };
+    let append = JournalAppend { lane: 0, owner, bytes, durability: None, continues: None };
     try_append(session, append).unwrap()
+}
+
+/// As `append`, in place of which `after` may be continued; also the record that it continues.
+fn append_after(
+    session: &mut Session,
+    after: JournalSequence,
+    bytes: &[u8],
+) -> (JournalSequence, JournalSequence) {
+    let continues = Some(JournalContinuation { after, bytes });
+    let whole = [b"whole ", bytes].concat();
+    let append = JournalAppend { lane: 0, owner: 9, bytes: &whole, durability: None, continues };
+    let mut answer = None;
+    session.submit_journal(7, NOW, append, &mut |_, outcome| match outcome {
+        Ok(Outcome::Journaled { sequence, head }) => answer = Some((sequence, head)),
+        other => panic!("{other:?}"),
+    });
+    answer.unwrap()
 }
 
 fn replayed(store: &Store, lane: u16) -> Vec<(JournalSequence, u64, Vec<u8>)> {
@@ -118,6 +135,101 @@ fn small_records_of_the_journal_write_their_bytes_and_headers_alone() {
 }
 
 #[test]
+fn what_continues_a_record_takes_eight_bytes_beside_its_own() {
+    const APPENDS: u64 = 700;
+    let device = device(4 << 20);
+    let unit = u64::from(device.geometry().sync_unit_bytes);
+    let (store, mut session) = open(&device, journaled());
+    let mut last = append(&mut session, 9, b"the first one");
+    store.sync().unwrap();
+    let written = || device.counters().written_bytes.load(Ordering::Relaxed);
+    let (before, mut records) = (written(), 0);
+    for number in 0..APPENDS {
+        let (sequence, head) = append_after(&mut session, last, &number.to_le_bytes());
+        assert!(sequence > last);
+        records += u64::from(head == sequence);
+        last = sequence;
+    }
+    store.sync().unwrap();
+    // A record has a header of 32 bytes, the owner's number and a longer text, and is aligned.
+    let more = written() - before - APPENDS * 16;
+    assert!(more < records * (64 + 6) + unit, "{more} bytes more, in {records} records");
+    assert!((2..=4).contains(&records), "{records} records of four thousand bytes");
+    let found = replayed(&store, 0);
+    assert_eq!(found.len() as u64, APPENDS + 1);
+    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+    let is_last = |(place, found): (usize, &(_, u64, Vec<u8>))| {
+        found.1 == 9 && found.2.ends_with(&(place as u64).to_le_bytes())
+    };
+    assert!(found[1..].iter().enumerate().all(is_last));
+}
+
+#[test]
+fn only_the_last_append_is_continued_and_only_until_it_is_written() {
+    let device = device(4 << 20);
+    let options = StoreOptions { encryption: Some(EncryptionKey([5; 32])), ..journaled() };
+    for options in [journaled(), options] {
+        let (store, mut session) = open(&device, options);
+        let first = append(&mut session, 9, b"first");
+        let continued = append_after(&mut session, first, b"second");
+        assert_eq!(continued.1, first);
+        let other = append_after(&mut session, first, b"third");
+        assert_eq!(other.0, other.1, "another one came meanwhile");
+        let fourth = append_after(&mut session, other.0, b"fourth");
+        assert_eq!(fourth.1, other.0);
+        store.sync().unwrap();
+        let fifth = append_after(&mut session, fourth.0, b"fifth");
+        assert_eq!(fifth.0, fifth.1, "it is on flash");
+        let large = append_after(&mut session, fifth.0, &[1; 5000]);
+        assert_eq!(large.0, large.1, "it is too large");
+        put(&mut session, b"k", b"beside", PutOptions::default());
+        let last = append_after(&mut session, large.0, b"");
+        assert_eq!(last.0, last.1, "there is nothing of it");
+        let expected = [
+            (first, b"first".to_vec()),
+            (continued.0, b"second".to_vec()),
+            (other.0, b"whole third".to_vec()),
+            (fourth.0, b"fourth".to_vec()),
+            (fifth.0, b"whole fifth".to_vec()),
+            (large.0, [&b"whole "[..], &[1; 5000]].concat()),
+            (last.0, b"whole ".to_vec()),
+        ]
+        .map(|(sequence, bytes)| (sequence, 9, bytes));
+        assert_eq!(replayed(&store, 0), expected);
+        store.trim_journal(0, continued.0).unwrap();
+        assert_eq!(replayed(&store, 0), expected[1..]);
+        drop(session);
+        store.close(NOW).unwrap();
+        device.write_at(0, &entresol_device::IoBuffer::aligned(4 << 20)).unwrap();
+    }
+}
+
+/// A record that is continued says no longer which of it was durable: what continues it does.
+#[test]
+fn damage_in_what_continues_a_record_is_told() {
+    let sim = SimDevice::new(SimOptions::new(3, 4 << 20));
+    let device: Arc<dyn Device> = Arc::new(sim.clone());
+    let (store, mut session) = open(&device, journaled());
+    let mut last = append(&mut session, 9, b"the first one");
+    for number in 0..20_u64 {
+        last = append_after(&mut session, last, &number.to_le_bytes()).0;
+    }
+    store.sync().unwrap();
+    append(&mut session, 9, b"says that those before are durable");
+    store.sync().unwrap();
+    let segments = store.segments();
+    let of_journal = segments.iter().find(|segment| segment.state == "open").unwrap();
+    // A header of 64 bytes, a record of 53, then 16 each.
+    let at = of_journal.offset + 64 + 53 + 7 * 16 + 9;
+    drop((session, store));
+    sim.flip_bits(at, 0xff);
+    let (store, _session) = open(&device, journaled());
+    let mut found = 0;
+    let ended = store.replay_journal(0, &mut |_| found += 1);
+    assert_eq!((ended.unwrap_err().kind(), found), (ErrorKind::Corrupt, 8));
+}
+
+#[test]
 fn a_full_lane_takes_appends_again_once_it_is_trimmed() {
     let device = device(4 << 20);
     let (store, mut session) = open(&device, journaled());
@@ -125,7 +237,13 @@ fn a_full_lane_takes_appends_again_once_it_is_trimmed() {
     let mut sequences = Vec::new();
     let mut refused = 0;
     for round in 0..400 {
-        let append = JournalAppend { lane: 0, owner: round, bytes: &bytes, durability: None };
+        let append = JournalAppend {
+            lane: 0,
+            owner: round,
+            bytes: &bytes,
+            durability: None,
+            continues: None,
+        };
         match try_append(&mut session, append) {
             Ok(sequence) => sequences.push((sequence, round)),
             Err(why) => {
@@ -201,7 +319,13 @@ fn lanes_are_ordered_and_cut_each_by_itself() {
     let mut lanes = [const { Vec::new() }; 3];
     for owner in 0..300_u64 {
         let lane = (owner * 7 % 3) as u16;
-        let append = JournalAppend { lane, owner, bytes: &owner.to_le_bytes(), durability: None };
+        let append = JournalAppend {
+            lane,
+            owner,
+            bytes: &owner.to_le_bytes(),
+            durability: None,
+            continues: None,
+        };
         lanes[usize::from(lane)].push((try_append(&mut session, append).unwrap(), owner));
     }
     store.sync().unwrap();
@@ -223,13 +347,13 @@ fn several_appends_of_a_session_are_answered_once_they_are_durable_and_keep_thei
     let (store, mut session) = open(&device, journaled());
     let mut answered = Vec::new();
     let mut visit = |token: u64, outcome: entresol_flash::Result<Outcome<'_>>| match outcome {
-        Ok(Outcome::Journaled { sequence }) => answered.push((token, sequence)),
+        Ok(Outcome::Journaled { sequence, .. }) => answered.push((token, sequence)),
         other => panic!("{other:?}"),
     };
     for token in 0..20 {
         let durability = Some(Durability::Synced);
         let bytes = &[token as u8; 100];
-        let append = JournalAppend { lane: 0, owner: token, bytes, durability };
+        let append = JournalAppend { lane: 0, owner: token, bytes, durability, continues: None };
         session.submit_journal(token, NOW, append, &mut visit);
     }
     while session.in_flight() > 0 {
@@ -338,7 +462,8 @@ fn records_of_an_encrypted_journal_are_not_on_the_medium_in_the_clear() {
 fn what_no_journal_can_take_is_refused_with_what_it_can() {
     let device = device(4 << 20);
     let (store, mut session) = open(&device, StoreOptions { journal_bytes: 0, ..journaled() });
-    let with = |lane, bytes| JournalAppend { lane, owner: 0, bytes, durability: None };
+    let with =
+        |lane, bytes| JournalAppend { lane, owner: 0, bytes, durability: None, continues: None };
     let refused = try_append(&mut session, with(0, b"x")).unwrap_err();
     assert!(refused.starts_with("InvalidInput") && refused.contains("journal_bytes"), "{refused}");
     drop((session, store));

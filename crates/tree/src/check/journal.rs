@@ -8,7 +8,7 @@ use entresol_tier::Tiered;
 
 use super::{TableDamage, Tell, Told};
 use crate::format::NAMES;
-use crate::format::{Batch, Damage, Effect, u64_at};
+use crate::format::{Batch, BatchReader, Damage, Effect, u64_at};
 use crate::options::TreeOptions;
 use crate::sequence::Sequence;
 
@@ -56,14 +56,14 @@ impl Journaled {
         options: &TreeOptions,
         tell: Tell<'_>,
     ) -> Result<Journaled> {
-        let mut journaled = Journaled::default();
+        let (mut journaled, mut reader) = (Journaled::default(), BatchReader::default());
         let replayed = store.store().replay_journal(options.lane, &mut |record| {
             if record.owner != OWNER {
                 return;
             }
             journaled.batches += 1;
             journaled.bytes += record.bytes.len() as u64;
-            let taken = Batch::parse(record.bytes).and_then(|batch| journaled.take(&batch));
+            let taken = reader.read(record.bytes).and_then(|batch| journaled.take(batch));
             if let Err(damage) = taken {
                 let Damage { field, found, expected } = damage;
                 tell(Told::Damage(&TableDamage {
@@ -90,10 +90,12 @@ impl Journaled {
         Ok(journaled)
     }
 
-    fn take(&mut self, batch: &Batch<'_>) -> std::result::Result<(), Damage> {
-        for (place, operation) in batch.operations().enumerate() {
+    fn take(&mut self, mut batch: Batch<'_, '_>) -> std::result::Result<(), Damage> {
+        let mut next = batch.sequence.0;
+        while let Some(operation) = batch.operation() {
             let operation = operation?;
-            let sequence = Sequence(batch.sequence.0 + place as u64);
+            let sequence = Sequence(next);
+            next += 1;
             self.last = self.last.max(sequence);
             if operation.table != NAMES {
                 let of = self.tables.entry(operation.table).or_default();

@@ -3,11 +3,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use entresol_flash::{Durability, JournalAppend, JournalSequence, Result, Timestamp};
+use entresol_flash::{Durability, JournalAppend, Result, Timestamp};
 
 use super::{Session, Visit, waiting};
 use crate::format::{BatchOperation, Effect, NAMES};
-use crate::journal::{Journal, journaled};
+use crate::journal::{Journal, Journaled, journaled};
 use crate::sequence::Sequence;
 use crate::shared::{Dropped, Shared};
 use crate::table::Table;
@@ -31,7 +31,7 @@ impl Session {
         let effect = Effect::Remove;
         journal.builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
         let appended = self.append_built(slot, now, Some(Durability::Synced), &mut journal);
-        let ended = appended.map(|answer| {
+        let ended = appended.map(|(answer, _)| {
             let first = journal.take(1);
             forget(&shared, table, first);
             self.settle_slot(slot, first..=first, answer, &mut journal)
@@ -41,22 +41,25 @@ impl Session {
     }
 
     /// Hands what the builder has to the store's journal. Where it is, if it is as durable as asked
-    /// for at once; after an error the slot is given back.
+    /// for at once, and how many bytes it has there; after an error the slot is given back.
     pub(super) fn append_built(
         &mut self,
         slot: u32,
         now: Timestamp,
         durability: Option<Durability>,
         journal: &mut Journal,
-    ) -> Result<Option<JournalSequence>> {
-        let bytes = journal.built();
-        let lane = self.shared.options.lane;
-        let append = JournalAppend { lane, owner: 0, bytes, durability };
+    ) -> Result<(Option<Journaled>, usize)> {
+        let built = journal.build();
+        let (lane, bytes, continues) = (self.shared.options.lane, built.whole, built.continues);
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues };
         let mut answer = None;
         self.store.submit_journal(slot.into(), now, append, &mut |_, outcome| {
             answer = Some(outcome.map(journaled));
         });
-        answer.transpose().inspect_err(|_| self.give_back(slot))
+        let answer = answer.transpose().inspect_err(|_| self.give_back(slot))?;
+        let bytes = built.bytes(answer);
+        journal.appended(answer);
+        Ok((answer, bytes))
     }
 
     /// A batch has its changes. The last of them, where it is as durable as asked for.
@@ -64,12 +67,12 @@ impl Session {
         &mut self,
         slot: u32,
         changes: std::ops::RangeInclusive<Sequence>,
-        answer: Option<JournalSequence>,
+        answer: Option<Journaled>,
         journal: &mut Journal,
     ) -> Option<Sequence> {
         let (first, last) = changes.into_inner();
-        if let Some(record) = answer {
-            journal.place(first, record);
+        if let Some(place) = answer {
+            journal.place(first, place);
             self.give_back(slot);
             return Some(last);
         }

@@ -8,18 +8,14 @@ use entresol_planted::planted;
 use super::placing::At;
 use super::{Session, Write, WriteBatch, check_key};
 use crate::format::{
-    BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES, REFERENCE_BYTES,
-    Reference, SEPARATE_VALUE_BYTES_MAX,
+    BATCH_FRAME_BYTES_MAX, BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES,
+    OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX,
 };
 use crate::journal::Journal;
 use crate::memory::check_waiting;
 use crate::merge::Change;
 use crate::sequence::Sequence;
 use crate::statistics::Counters;
-
-/// Bytes of a batch before its operations, and of an operation before its key.
-const BATCH_BYTES: usize = 24;
-const OPERATION_BYTES: usize = 14;
 
 /// A batch, and how its writes name values that are records of their own.
 #[derive(Clone, Copy)]
@@ -41,7 +37,7 @@ impl Session {
         if writes.is_empty() {
             return Err(Error::new(ErrorKind::InvalidInput, "a batch without a change"));
         }
-        let mut bytes = BATCH_BYTES;
+        let mut bytes = BATCH_FRAME_BYTES_MAX;
         for (index, write) in writes.iter().enumerate() {
             check_key(write.key)?;
             let mut value = write.action.value().len();
@@ -57,8 +53,8 @@ impl Session {
             if is_separate {
                 value = REFERENCE_BYTES;
             }
-            let name = OPERATION_BYTES + write.table.name().len() + 8;
-            bytes += OPERATION_BYTES + write.key.len() + value + name;
+            let name = OPERATION_FRAME_BYTES_MAX + write.table.name().len() + 8;
+            bytes += OPERATION_FRAME_BYTES_MAX + write.key.len() + value + name;
         }
         let most = self.shared.store.store().journal_record_bytes_max();
         if bytes > most {
@@ -81,8 +77,7 @@ impl Session {
         let count = writes.len() as u32;
         let shared = Arc::clone(&self.shared);
         let names = fill(&mut journal.builder, &batch);
-        let bytes = journal.built().len();
-        let answer = self.append_built(slot, now, durability, journal)?;
+        let (answer, bytes) = self.append_built(slot, now, durability, journal)?;
         let first = journal.take(count + names);
         let last = Sequence(first.0 + u64::from(count + names) - 1);
         for (place, write) in writes.iter().enumerate() {
