@@ -211,7 +211,7 @@ fn a_batch_says_what_was_put_in_it() {
     ];
     assert_eq!(read(&mut reader, &more), Ok((Sequence(304), expected)));
     assert!(read(&mut BatchReader::default(), &more).is_err(), "what it continues is not known");
-    drop(reader.read(&bytes).unwrap());
+    let _ = reader.read(&bytes).unwrap();
     assert!(read(&mut reader, &more).is_err(), "its operations were not read");
     assert!(builder.build(Sequence(305), Some(&context)).continuing.is_none());
 }
