@@ -12,6 +12,7 @@ mod journal;
 mod leftovers;
 mod pages;
 mod reader;
+mod rows;
 mod walk;
 
 use std::sync::Arc;

@@ -23,8 +23,8 @@ pub use children::{Child, Children, ChildrenBuilder, NodeFrame};
 pub use header::{HEADER_BYTES, Header, PageKind};
 pub use page::{PageBuilder, PageFrame, Rows};
 pub use root::{
-    DELTA_PAGES, FIRST_RECORDS, NOTES, PAGE_KEY_BYTES, PAGES, PageRole, Root, VALUES, page_key,
-    partition_of, record_key,
+    DELTA_PAGES, FIRST_RECORDS, NOTES, Naming, PAGE_KEY_BYTES, PAGES, PageRole, Root, VALUES,
+    page_key, partition_of, record_key,
 };
 pub(crate) use root::{NAMES, is_delta};
 pub use rows::{Effect, Row, RowKey};

@@ -41,12 +41,12 @@ pub use merge::{
     Change, DeltaTarget, FoldMany, Folded, FoldedRows, Leaf, LeafLimits, MergeError, MergeFunction,
     NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
 };
-pub use options::TreeOptions;
+pub use options::{RowCounts, TableOptions, TreeOptions};
 pub use rows::{RowBuffer, RowForm, RowParts, UnfoldedRow};
 pub use sequence::Sequence;
 pub use session::{
-    Action, ConditionalBatch, Expected, Order, Outcome, Reading, RowAt, RowCondition, RowRange,
-    Session, Visit, Write, WriteBatch,
+    Action, ConditionalBatch, CountRange, Expected, Order, Outcome, RankRange, Reading, RowAt,
+    RowCondition, RowRange, Session, Visit, Write, WriteBatch,
 };
 pub use shared::SharedMerge;
 pub use statistics::TreeStatistics;

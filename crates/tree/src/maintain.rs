@@ -519,7 +519,9 @@ fn write_node(
     }
     let (created, first, name) = (node.life.created.0, node.life.first, table.name());
     let page = Cow::Borrowed(&node.bytes[..]);
-    write_root(shared, session, now, table, &Root { created, first, name, page })
+    let keeps_counts = table.keeps_counts();
+    let root = Root { created, first, keeps_counts, name, page };
+    write_root(shared, session, now, table, &root)
 }
 
 /// Writes page 1 of a table, and with it its name.

@@ -7,6 +7,7 @@
 //! 3. Leaves that come out cover the range of those that went in: the first one keeps its number,
 //!    each one names the next, the last one names the old right neighbour.
 
+mod count;
 mod cut;
 mod gather;
 mod together;
@@ -17,6 +18,7 @@ use crate::filter::Filter;
 use crate::format::{Damage, Effect, PageBuilder, PageFrame, PageKind, Rows};
 use crate::sequence::Sequence;
 
+pub(crate) use count::{LeafRows, count_rows, visit_rows};
 pub use cut::LeafLimits;
 use cut::cut;
 use gather::Target;

@@ -2,6 +2,7 @@
 
 mod filters;
 mod leaving;
+mod totals;
 
 use std::cell::Cell;
 
@@ -13,6 +14,7 @@ use crate::sequence::Sequence;
 
 use filters::LeafFilters;
 pub(crate) use leaving::{Edition, Leaving};
+pub(crate) use totals::{Stamp, Totals};
 
 /// A node is split where its page would be larger.
 pub(crate) const NODE_BYTES_MAX: usize = 7680;
@@ -54,6 +56,8 @@ pub(crate) struct Node {
     pub stale: Option<Edition>,
     /// Children that a left neighbour is to absorb: its pages do not name them any more.
     pub leaving: Leaving,
+    /// Rows at or below each child.
+    pub totals: Totals,
     separators: Vec<u8>,
     /// Where each separator ends.
     ends: Vec<u32>,
@@ -90,6 +94,7 @@ impl Node {
             edition: Edition::default(),
             stale: None,
             leaving: Leaving::default(),
+            totals: Totals::default(),
             separators: Vec::new(),
             ends: Vec::new(),
             children: Vec::new(),
@@ -119,7 +124,8 @@ impl Node {
         for index in 0..children.count() {
             children.separator(index, &mut separator)?;
             let child = children.child(index)?;
-            let child = if is_exact { child } else { Child { page: child.page, ..UNKNOWN } };
+            let is_believed = is_exact || planted!("rows-believed-after-a-crash");
+            let child = if is_believed { child } else { Child { page: child.page, ..UNKNOWN } };
             node.insert(index, &separator, child, None);
         }
         if is_exact || planted!("filters-believed-after-a-crash") {
@@ -247,6 +253,7 @@ impl Node {
         }
         self.children.insert(index, child);
         self.filters.insert(index);
+        self.totals.insert(index);
         if self.level > 1 {
             self.loaded.insert(index, loaded);
         }
@@ -269,6 +276,7 @@ impl Node {
             self.leaving.remove(child.page);
         }
         self.filters.remove(from..to);
+        self.totals.remove(from..to);
         if self.level > 1 {
             self.loaded.drain(from..to);
         }
@@ -286,6 +294,7 @@ impl Node {
         self.children.extend_from_slice(&other.children);
         self.loaded.extend_from_slice(&other.loaded);
         self.leaving.extend(other.leaving);
+        self.totals.append(other.totals);
         (self.high, self.right) = (other.high, other.right);
         self.changes += 1;
     }
@@ -296,6 +305,7 @@ impl Node {
             self.separators.shrink_to_fit();
             self.ends.shrink_to_fit();
             self.children.shrink_to_fit();
+            self.totals.shrink_to_fit();
             self.loaded.shrink_to_fit();
         }
     }
@@ -372,6 +382,7 @@ impl Node {
         right.ends = self.ends.split_off(at).into_iter().map(|end| end - start as u32).collect();
         right.children = self.children.split_off(at);
         right.filters = self.filters.split_off(at);
+        right.totals = self.totals.split_off(at);
         right.leaving =
             self.leaving.split_off(|page| right.children.iter().any(|child| child.page == page));
         if self.level > 1 {
@@ -380,6 +391,7 @@ impl Node {
         self.separators.shrink_to_fit();
         self.ends.shrink_to_fit();
         self.children.shrink_to_fit();
+        self.totals.shrink_to_fit();
         self.loaded.shrink_to_fit();
         right.changes = 1;
         self.changes += 1;
@@ -392,7 +404,8 @@ impl Node {
     pub(crate) fn take_from(&mut self, other: &mut Node) {
         let page = self.page;
         let is_written = self.is_written;
-        let empty = Node::new(other.page, other.level);
+        let totals = other.totals.empty_like();
+        let empty = Node { totals, ..Node::new(other.page, other.level) };
         *self = std::mem::replace(other, empty);
         self.page = page;
         self.is_written = is_written;
@@ -441,6 +454,7 @@ impl Node {
             + self.filters.memory_bytes()
             + self.loaded.capacity() * size_of::<Option<NodeId>>()
             + self.leaving.memory_bytes()
+            + self.totals.memory_bytes()
     }
 }
 

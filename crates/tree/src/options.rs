@@ -30,6 +30,24 @@ pub struct TreeOptions {
     pub absent_filter_bits: u8,
 }
 
+/// How a table is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableOptions {
+    /// Whether it keeps counts.
+    pub counts: RowCounts,
+}
+
+/// Whether a table says how many rows it has. A table that does reads a leaf with each merge of its
+/// changes, and has 8 bytes of memory more for each leaf.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowCounts {
+    /// It does not.
+    #[default]
+    NotKept,
+    /// Its inner nodes say how many rows are below them.
+    Kept,
+}
+
 impl Default for TreeOptions {
     fn default() -> TreeOptions {
         TreeOptions {

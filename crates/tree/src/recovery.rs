@@ -12,8 +12,8 @@ use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
 use crate::format::{
-    Batch, BatchBuilder, BatchReader, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, PageRole,
-    page_key, u64_at,
+    Batch, BatchBuilder, BatchReader, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, Naming,
+    PageRole, page_key, u64_at,
 };
 use crate::journal::{Journal, Journaled as Placed, Tail, journaled};
 use crate::merge::Change;
@@ -36,6 +36,8 @@ pub(crate) struct Recovered {
     /// By their numbers, the order in which sweeps merge them.
     tables: BTreeMap<u64, Pending>,
     names: HashMap<u64, Box<[u8]>>,
+    /// Those of them that keep counts.
+    counted: HashSet<u64>,
     name_bytes: usize,
     /// Which change dropped a table last, and what *created* of its first record was each time.
     dropped: HashMap<u64, (Sequence, Vec<Sequence>)>,
@@ -49,6 +51,11 @@ impl Recovered {
     /// The name that the journal has of a table.
     pub(crate) fn name(&self, id: u64) -> Option<&[u8]> {
         self.names.get(&id).map(|name| &**name)
+    }
+
+    /// Whether the journal says that a table keeps counts.
+    pub(crate) fn keeps_counts(&self, id: u64) -> bool {
+        self.counted.contains(&id)
     }
 
     /// The change that dropped a table, as the journal has it.
@@ -71,7 +78,8 @@ impl Recovered {
 
     /// Bytes of memory that it takes, beside the changes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let listed = (self.tables.len() + self.names.len()) * LISTED_BYTES;
+        let lists = self.tables.len() + self.names.len() + self.counted.len();
+        let listed = lists * LISTED_BYTES;
         listed + self.name_bytes + self.dropped.len() * LISTED_BYTES
     }
 
@@ -112,13 +120,16 @@ impl Recovered {
             let sequence = Sequence(next);
             next += 1;
             if operation.table == NAMES {
-                if let Some(id) = u64_at(operation.value, 0) {
+                if let Some(naming) = Naming::decode(operation.effect, operation.value) {
+                    let Naming { id, dropped, keeps_counts } = naming;
+                    if keeps_counts {
+                        self.counted.insert(id);
+                    }
                     self.name_bytes += operation.key.len();
                     if let Some(before) = self.names.insert(id, Box::from(operation.key)) {
                         self.name_bytes -= before.len();
                     }
-                    if operation.effect == Effect::Remove {
-                        let created = Sequence(u64_at(operation.value, 8).unwrap_or(0));
+                    if let Some(created) = dropped.map(Sequence) {
                         self.drop_table(arena, id, DroppedBy { sequence, created });
                     }
                 }

@@ -9,6 +9,7 @@
 
 mod approach;
 mod conditional;
+mod counting;
 mod dropping;
 mod gathering;
 mod lookup;
@@ -28,6 +29,7 @@ use entresol_tier::SessionOptions;
 
 use crate::format::{Effect, ROW_KEY_BYTES_MAX};
 use crate::journal::{Journaled, journaled};
+use crate::options::TableOptions;
 use crate::rows::{RowBuffer, RowForm};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
@@ -35,6 +37,7 @@ use crate::statistics::Counters;
 use crate::table::{Missing, Table};
 use approach::PageKey;
 use conditional::Conditional;
+use counting::Counting;
 use lookup::Lookup;
 use placing::{Discarding, Putting};
 use scan::Scanning;
@@ -44,6 +47,7 @@ use writing::Named;
 pub(crate) use values::value_of;
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
+pub use counting::{CountRange, RankRange};
 pub use scan::{Order, RowRange};
 
 /// How an operation ended. Slices are valid during the visit only.
@@ -64,6 +68,8 @@ pub enum Outcome<'a> {
     },
     /// Scan: the rows.
     Rows(&'a RowBuffer),
+    /// Count, rank: how many rows there are.
+    Count(u64),
 }
 
 /// Called with the token and the outcome of each finished operation.
@@ -166,6 +172,7 @@ impl std::fmt::Debug for Session {
 enum Pending {
     Get(Box<Lookup>),
     Scan(Box<Scanning>),
+    Count(Box<Counting>),
     Conditional(Box<Conditional>),
     Write {
         token: u64,
@@ -198,6 +205,8 @@ enum Ask {
     Value(Vec<u8>),
     /// The values of the rows of a scan.
     Values,
+    /// To go on as a scan.
+    Scan(Box<Scanning>),
     /// To put the value of a write.
     Put(Putting),
 }
@@ -239,8 +248,9 @@ impl Session {
         })
     }
 
-    /// The table `name`. It comes into being with its first change; before it is as an empty one.
-    /// Waits for one read, where nobody has opened it before.
+    /// The table `name`, however it was made; a new one keeps no counts. It comes into being with
+    /// its first change; before it is as an empty one. Waits for one read, where nobody has opened
+    /// it before.
     ///
     /// A table stays in memory for as long as somebody has it, and takes some hundred bytes there.
     ///
@@ -249,6 +259,21 @@ impl Session {
     pub fn table(&mut self, now: Timestamp, name: &[u8]) -> Result<Arc<Table>> {
         let shared = Arc::clone(&self.shared);
         shared.open_table(&mut self.store, now, name)
+    }
+
+    /// As [`Session::table`], of a table that is made so, or was.
+    ///
+    /// Errors: also `InvalidInput`, if the table exists and was made otherwise. A table that was
+    /// dropped stays as it was made.
+    pub fn table_with(
+        &mut self,
+        now: Timestamp,
+        name: &[u8],
+        options: TableOptions,
+    ) -> Result<Arc<Table>> {
+        let table = self.table(now, name)?;
+        self.shared.check_options(&table, options)?;
+        Ok(table)
     }
 
     /// Gets and scans that begin from now on give rows so.
@@ -378,6 +403,11 @@ impl Session {
                     finished.push(Finished::Next { slot, next });
                     return;
                 }
+                Pending::Count(count) => {
+                    let next = count.take(outcome);
+                    finished.push(Finished::Next { slot, next });
+                    return;
+                }
                 Pending::Conditional(conditional) => {
                     let next = conditional.take(shared, outcome);
                     finished.push(Finished::Next { slot, next });
@@ -435,6 +465,7 @@ impl Session {
                 Pending::Value(value) => value.prepare(&shared, &self.store, next),
                 Pending::Get(lookup) => lookup.prepare(&shared, &self.store, next, visit),
                 Pending::Scan(scan) => scan.prepare(&shared, &self.store, next, visit),
+                Pending::Count(count) => count.prepare(&shared, &self.store, next, visit),
                 Pending::Conditional(conditional) => {
                     let ask = conditional.prepare(&shared, &self.store, next);
                     if let Ok(None) = ask {
@@ -468,10 +499,18 @@ impl Session {
                     return self.finish(token, Err(error), visit);
                 }
             };
-            if let Ask::Values = ask {
-                next = Next::ReadValue;
-                continue;
-            }
+            let ask = match ask {
+                Ask::Values => {
+                    next = Next::ReadValue;
+                    continue;
+                }
+                Ask::Scan(scan) => {
+                    self.operations[slot as usize] = Some(Pending::Scan(scan));
+                    next = Next::Locate;
+                    continue;
+                }
+                ask => ask,
+            };
             match self.ask(slot, now, ask, visit) {
                 Some(after) => next = after,
                 None => return,
@@ -486,7 +525,7 @@ impl Session {
             Ask::Page(key) => Operation::Get { key: shared.key(key) },
             Ask::Value(key) => Operation::Get { key: shared.key(key) },
             Ask::Put(putting) => putting.operation(shared),
-            Ask::Values => unreachable!("each value has a read of its own"),
+            Ask::Values | Ask::Scan(_) => unreachable!("it reads nothing itself"),
         };
         if !matches!(ask, Ask::Put(_)) {
             Counters::add(&shared.counters.get_reads, 1);
@@ -496,6 +535,7 @@ impl Session {
             answer = Some(match operations[slot as usize].as_mut() {
                 Some(Pending::Get(lookup)) => lookup.take(shared, outcome, visit),
                 Some(Pending::Scan(scan)) => scan.take(shared, outcome, visit),
+                Some(Pending::Count(count)) => count.take(outcome),
                 Some(Pending::Conditional(conditional)) => conditional.take(shared, outcome),
                 Some(Pending::Value(value)) => value.take(shared, outcome),
                 _ => unreachable!("an operation that asks"),
@@ -513,6 +553,7 @@ impl Session {
         match self.operations[slot as usize].as_ref().expect("an operation") {
             Pending::Get(lookup) => lookup.token(),
             Pending::Scan(scan) => scan.token(),
+            Pending::Count(count) => count.token(),
             Pending::Conditional(conditional) => conditional.token(),
             Pending::Write { token, .. } => *token,
             Pending::Value(_) | Pending::Discard(_) => unreachable!("nobody gave it a token"),

@@ -18,7 +18,7 @@ use crate::format::{
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::merge::{LeafLimits, MergeFunction};
-use crate::options::TreeOptions;
+use crate::options::{RowCounts, TableOptions, TreeOptions};
 use crate::pending::Arena;
 use crate::recovery::Recovered;
 use crate::sequence::Sequence;
@@ -117,6 +117,28 @@ impl Shared {
             // Another table has the number: names have numbers by their hash.
             id = id.wrapping_add(1).max(1);
         }
+    }
+
+    /// Refuses a table that was made otherwise than `options` say. A new one is made so.
+    pub(crate) fn check_options(&self, table: &Table, options: TableOptions) -> Result<()> {
+        let is_so = match options.counts {
+            RowCounts::NotKept => !table.keeps_counts(),
+            RowCounts::Kept => {
+                // No batch that names the table as one without counts is on its way meanwhile.
+                let _journal = self.journal.lock();
+                table.begin_counts()
+            }
+        };
+        if is_so {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(table.name()).into_owned();
+        let (found, expected) = match options.counts {
+            RowCounts::Kept => ("keeps no counts", "keeps them"),
+            RowCounts::NotKept => ("keeps counts", "keeps none"),
+        };
+        let detail = format!("ordered table `{name}` {found}; expected one that {expected}");
+        Err(Error::new(ErrorKind::InvalidInput, detail))
     }
 
     /// The table with the number `id`, if its name is `name`. `None` for a name: whatever it is.
@@ -286,6 +308,9 @@ impl TableRead {
                 let directory = directory.map_err(|damage| corrupt(&damage, self.id))?;
                 let table = Table::new(self.id, root.name, directory);
                 table.lock().directory.use_from(self.reserved);
+                if root.keeps_counts {
+                    table.set_keeps_counts();
+                }
                 table.set_durable();
                 table
             }
@@ -293,6 +318,10 @@ impl TableRead {
                 let named = old.as_ref().map(|root| root.name).or(name);
                 let Some(name) = named.or(recovered.name(self.id)) else { return Ok(None) };
                 let table = Table::new(self.id, name, Directory::default());
+                let was_counted = old.as_ref().is_some_and(|root| root.keeps_counts);
+                if was_counted || recovered.keeps_counts(self.id) {
+                    table.set_keeps_counts();
+                }
                 let mut state = table.lock();
                 // All pages that may be there are of the table that was dropped.
                 state.directory.use_from(self.reserved);

@@ -18,11 +18,11 @@ use entresol_flash::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use copied::{Copied, Keys, next_key};
-pub(crate) use directory::Directory;
+pub(crate) use directory::{Counted, CountedLeaf, Directory, Span, Uncounted};
 pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
-pub(crate) use place::{LeafAt, Learnt, Missing, NewChild, Place, ROOT_PAGE};
+pub(crate) use place::{LeafAt, LeafToCount, Learnt, Missing, NewChild, Place, ROOT_PAGE};
 pub(crate) use sides::{RowOf, Sides, Takes};
 pub(crate) use watches::{Watch, Watches};
 
@@ -40,6 +40,8 @@ pub struct Table {
     used_at: AtomicU64,
     /// Bytes of memory that were counted of it last.
     pub(crate) counted: AtomicU64,
+    /// Whether it says how many rows there are.
+    keeps_counts: AtomicBool,
     /// Whether values of its rows may be records of their own.
     has_values: AtomicBool,
     /// Whether pages may have rows that have their value, or parts, in them.
@@ -78,6 +80,7 @@ impl Table {
             id,
             name: Box::from(name),
             is_durable: AtomicBool::new(false),
+            keeps_counts: AtomicBool::new(false),
             has_values: AtomicBool::new(false),
             has_small_rows: AtomicBool::new(false),
             marker: AtomicU8::new(0),
@@ -117,6 +120,31 @@ impl Table {
     /// When somebody asked for it last.
     pub(crate) fn used_at(&self) -> Timestamp {
         Timestamp(self.used_at.load(Ordering::Relaxed))
+    }
+
+    /// Whether it keeps counts: [`Session::count`](crate::Session::count) answers exactly.
+    pub fn keeps_counts(&self) -> bool {
+        self.keeps_counts.load(Ordering::Acquire)
+    }
+
+    /// It keeps counts from now on.
+    pub(crate) fn set_keeps_counts(&self) {
+        self.keeps_counts.store(true, Ordering::Release);
+        self.lock().directory.keep_counts();
+    }
+
+    /// Makes it a table that keeps counts, if it has no row and never had one. Whether it is one.
+    pub(crate) fn begin_counts(&self) -> bool {
+        if self.keeps_counts() {
+            return true;
+        }
+        let mut state = self.lock();
+        if self.is_durable() || state.was_changed {
+            return false;
+        }
+        state.directory.keep_counts();
+        self.keeps_counts.store(true, Ordering::Release);
+        true
     }
 
     pub(crate) fn has_values(&self) -> bool {

@@ -15,8 +15,8 @@ use entresol_tree::format::{
     Children, PAGE_KEY_BYTES, PageKind, PageRole, Root, Rows, page_key, record_key,
 };
 use entresol_tree::{
-    Action, CheckedTable, CheckedTables, TableEntry, Told, Tree, TreeOptions, Write, WriteBatch,
-    check_tables, extent_of_tables, list_tables,
+    Action, CheckedTable, CheckedTables, RowCounts, TableEntry, TableOptions, Told, Tree,
+    TreeOptions, Write, WriteBatch, check_tables, extent_of_tables, list_tables,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -63,6 +63,8 @@ fn image() -> &'static [u8] {
         let tiered = open(&device);
         let tree = Tree::open(Arc::clone(&tiered), options(), NOW).unwrap();
         let mut session = tree.session(SessionOptions::default()).unwrap();
+        let counts = TableOptions { counts: RowCounts::Kept };
+        let _counted = session.table_with(NOW, NAME, counts).unwrap();
         for number in 0..ROWS {
             write(&mut session, NAME, format!("{number:06}").as_bytes(), Action::Put(&[7; 40]));
         }
@@ -260,7 +262,7 @@ fn each_kind_of_damage_of_an_inner_node_is_named() {
         offsets + 2 * word(2) + word(offsets + 2 * index)
     }
     type Change = fn(&mut Vec<u8>);
-    let cases: [(&str, Change); 6] = [
+    let cases: [(&str, Change); 7] = [
         ("ways to it: expected one, found two", |page| {
             let (one, other) = (entry(page, 2), entry(page, 3));
             page.copy_within(one + 2..one + 6, other + 2);
@@ -277,6 +279,10 @@ fn each_kind_of_damage_of_an_inner_node_is_named() {
         ("bytes that its parent says: expected ", |page| {
             let at = entry(page, 2);
             page[at + 6] ^= 1;
+        }),
+        ("rows that its parent says: expected ", |page| {
+            let at = entry(page, 2);
+            page[at + 10] += 1;
         }),
         ("separator: expected '", |page| {
             // The last byte of its suffix: it is below the next one still.
@@ -295,6 +301,20 @@ fn each_kind_of_damage_of_an_inner_node_is_named() {
     let node = subject.node();
     subject.change(subject.key(node, PageRole::Page), |page| page.truncate(100));
     subject.demand(&format!("page {node}: "));
+    // What the root says of the rows below a node.
+    let mut subject = Subject::new();
+    let node = subject.node();
+    subject.change(subject.key(1, PageRole::Page), |record| {
+        let page = record.len() - subject_root_bytes(record);
+        let at = page + entry(&record[page..], 0);
+        record[at + 10] += 1;
+    });
+    subject.demand(&format!("page {node}: rows that its parent says: expected "));
+}
+
+/// Bytes of page 1 in a first record.
+fn subject_root_bytes(record: &[u8]) -> usize {
+    Root::decode(record).unwrap().page.len()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use entresol_tree::format::{
     BatchBuilder, BatchContext, BatchOperation, BatchReader, Child, Children, ChildrenBuilder,
-    Damage, Effect, Marker, NodeFrame, PageBuilder, PageFrame, PageKind, Root, Rows,
+    Damage, Effect, Marker, Naming, NodeFrame, PageBuilder, PageFrame, PageKind, Root, Rows,
 };
 use entresol_tree::{Leaf, Sequence};
 use entresol_workload::Random;
@@ -67,7 +67,7 @@ fn inner_with(filters: [&[u8]; 2]) -> Vec<u8> {
 
 fn root() -> Vec<u8> {
     let page = leaf(false);
-    Root { created: 5, first: 0, name: b"a table", page: page.into() }.encode()
+    Root { created: 5, first: 0, keeps_counts: false, name: b"a table", page: page.into() }.encode()
 }
 
 /// Of a table with a few rows.
@@ -84,16 +84,46 @@ fn small_root() -> Vec<u8> {
         has_sequences: false,
     };
     let page = builder.page(0..3, frame);
-    let root = Root { created: 0, first: 0, name: b"a table", page: page.into() };
+    let root =
+        Root { created: 0, first: 0, keeps_counts: false, name: b"a table", page: page.into() };
     let bytes = root.encode();
     assert_eq!(Root::decode(&bytes).as_ref(), Ok(&root));
     bytes
 }
 
+/// Of a table that keeps counts, whose root is above other inner nodes.
+fn counted_root() -> Vec<u8> {
+    let mut builder = ChildrenBuilder::default();
+    builder.push(b"", Child { page: 7, base_bytes: 1, rows: 1234, ..Child::default() });
+    builder.push(b"row:3", Child { page: 9, delta_bytes: u16::MAX, ..Child::default() });
+    let frame = NodeFrame { level: 2, high_key: None, right: 0, sequence: Sequence(9) };
+    let page = builder.node(frame);
+    let root =
+        Root { created: 5, first: 0, keeps_counts: true, name: b"a table", page: page.into() };
+    let bytes = root.encode();
+    assert_eq!(Root::decode(&bytes).as_ref(), Ok(&root));
+    bytes
+}
+
+/// Names a table that keeps counts, and drops it.
+fn counted_batch() -> Vec<u8> {
+    let mut builder = BatchBuilder::default();
+    for (effect, dropped) in [(Effect::Put, None), (Effect::Remove, Some(5))] {
+        let naming = Naming { id: 9, dropped, keeps_counts: true };
+        let value = naming.encode();
+        assert_eq!(Naming::decode(effect, &value), Some(naming));
+        let of_others = Naming { keeps_counts: false, ..naming };
+        assert_eq!(Naming::decode(effect, &value[..value.len() - 1]), Some(of_others));
+        builder.push(BatchOperation { table: 0, key: b"a table", effect, value: &value });
+    }
+    builder.build(Sequence(7), None).whole.to_vec()
+}
+
 /// Of a table that was dropped before.
 fn new_root() -> Vec<u8> {
     let page = leaf(false);
-    Root { created: 5, first: 1026, name: b"a table", page: page.into() }.encode()
+    Root { created: 5, first: 1026, keeps_counts: false, name: b"a table", page: page.into() }
+        .encode()
 }
 
 fn drop_batch() -> Vec<u8> {
@@ -131,7 +161,7 @@ fn continuing(builder: &mut BatchBuilder) -> Vec<u8> {
 }
 
 /// Each structure under the name of its image.
-fn structures() -> [(&'static str, Vec<u8>); 11] {
+fn structures() -> [(&'static str, Vec<u8>); 13] {
     let mut builder = BatchBuilder::default();
     [
         ("leaf", leaf(false)),
@@ -142,8 +172,10 @@ fn structures() -> [(&'static str, Vec<u8>); 11] {
         ("root", root()),
         ("root-new", new_root()),
         ("root-small", small_root()),
+        ("root-counted", counted_root()),
         ("batch-2", batch(&mut builder).0),
         ("batch-2-drop", drop_batch()),
+        ("batch-2-counted", counted_batch()),
         ("batch-3", continuing(&mut builder)),
     ]
 }

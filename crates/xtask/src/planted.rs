@@ -212,6 +212,31 @@ const BUGS: &[Bug] = &[
     Bug { name: "part-added-twice", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug { name: "page-read-ahead-kept", caught_by: TABLES, test: "tables_hold_what_a_map_holds" },
     Bug {
+        name: "total-kept-over-a-write",
+        caught_by: TABLES,
+        test: "counts::counts_and_ranks_are_those_of_a_map",
+    },
+    Bug {
+        name: "count-outlives-a-write",
+        caught_by: TABLES,
+        test: "counts::a_count_that_a_write_overtakes_is_not_kept",
+    },
+    Bug {
+        name: "rows-of-delta-pages-not-counted",
+        caught_by: TABLES,
+        test: "counts::counts_and_ranks_are_those_of_a_map",
+    },
+    Bug {
+        name: "rows-below-nodes-left-unsaid",
+        caught_by: TABLES,
+        test: "nodes::inner_nodes_that_leave_memory_say_how_many_rows_are_below",
+    },
+    Bug {
+        name: "rows-believed-after-a-crash",
+        caught_by: TABLES,
+        test: "counts::after_a_crash_rows_that_inner_nodes_do_not_know_count",
+    },
+    Bug {
         name: "delta-of-another-leaf",
         caught_by: MERGING,
         test: "a_delta_page_of_another_base_does_not_count",

@@ -6,16 +6,19 @@
 //! 2. What an inner node names is there, in that order. A page between two of its children that it
 //!    does not name is allowed: a crash, or a reader that was faster, left the node behind.
 //! 3. The last page of a level has no high key and no right link.
+//! 4. After a clean close, in a table that keeps counts, an inner node says how many rows are at or
+//!    below each child.
 
 use entresol_flash::Result;
 
 use super::journal::OfTable;
 use super::pages::Numbers;
 use super::reader::{Found, Reader};
+use super::rows::{RowCount, count_rows, rows_said};
 use super::{CheckedTable, TableDamage, Told, shown};
 use crate::filter::Filter;
 use crate::format::{
-    Child, Children, Damage, Effect, Header, PageKind, PageRole, Root, Rows, page_key, u32_at,
+    Child, Children, Damage, Header, PageKind, PageRole, Root, Rows, page_key, u32_at,
 };
 use crate::node::is_known;
 use crate::sequence::Sequence;
@@ -35,6 +38,7 @@ pub(super) struct Walk<'w> {
     old: Old,
     /// What inner nodes say of leaves is so.
     is_exact: bool,
+    keeps_counts: bool,
     /// All pages have lower numbers.
     numbers: u32,
     /// Pages of a dropped table have lower numbers.
@@ -105,6 +109,7 @@ impl<'w> Walk<'w> {
             table,
             old: of.dropped.map_or(Old::IsNot, Old::Is),
             is_exact: false,
+            keeps_counts: false,
             numbers: 0,
             first: 0,
             met: Numbers::default(),
@@ -128,6 +133,7 @@ impl<'w> Walk<'w> {
             Ok(root) => {
                 self.table.name = root.name.to_vec();
                 self.first = root.first;
+                self.keeps_counts = root.keeps_counts;
                 let is_old = matches!(self.old, Old::Is(by) if root.created < by.0);
                 if is_old {
                     self.table.is_dropped = self.table.journaled_changes == 0;
@@ -344,6 +350,10 @@ impl<'w> Walk<'w> {
         let link = u32::try_from(node.header().link).unwrap_or(u32::MAX);
         let high = node.high_key().map(<[u8]>::to_vec);
         self.ends[usize::from(step.level)] = End { page: step.page, link, high, is_lost: false };
+        let said = step.child.filter(|said| self.keeps_counts && self.is_exact && is_known(said));
+        if let (Some(said), Some(rows)) = (said, rows_said(&node)) {
+            self.compare_rows(&place, said.rows, rows);
+        }
         let mut below = Vec::with_capacity(node.count());
         for index in 0..node.count() {
             let mut low = Vec::new();
@@ -392,13 +402,25 @@ impl<'w> Walk<'w> {
         self.ends[0] = End { page: step.page, link, high, is_lost: false };
         let delta = self.delta(step, &rows, pages.delta);
         let delta_rows = delta.as_deref().and_then(|bytes| Rows::parse(bytes).ok());
+        let known = step.child.filter(|child| self.is_exact && is_known(child));
         match count_rows(&rows, delta_rows.as_ref()) {
-            Ok(count) => self.table.rows += count,
+            Ok(count) => {
+                self.table.rows += count.most;
+                if let Some(child) = known.filter(|_| self.keeps_counts) {
+                    self.compare_rows(&place, child.rows, count);
+                }
+            }
             Err(damage) => self.decoded(&place, &damage),
         }
-        let known = step.child.filter(|child| self.is_exact && is_known(child));
         if let Some(child) = known {
             self.compare(&place, &child, (&bytes, &rows), delta.as_deref());
+        }
+    }
+
+    /// What a parent says of the rows at or below a page.
+    fn compare_rows(&mut self, place: &str, said: u32, is: RowCount) {
+        if !is.may_be(said.into()) {
+            self.damage(place, "rows that its parent says", is.to_string(), said.to_string());
         }
     }
 
@@ -545,36 +567,6 @@ impl<'w> Walk<'w> {
         let what = what.to_owned();
         (self.tell)(Told::Damage(&TableDamage { table, place, what, expected, found }));
     }
-}
-
-/// Rows of a leaf with its delta page.
-fn count_rows(leaf: &Rows<'_>, delta: Option<&Rows<'_>>) -> std::result::Result<u64, Damage> {
-    let (mut count, mut before) = (0, None);
-    for index in 0..leaf.count() {
-        let key = leaf.row(index)?.key.to_vec();
-        if before.as_ref() == Some(&key) {
-            continue;
-        }
-        // The last thing that the delta page says of the key counts.
-        let said = delta.map(|delta| delta.entries_of(&key)).transpose()?.unwrap_or(0..0);
-        let last = match (delta, said.end.checked_sub(1)) {
-            (Some(delta), Some(last)) if !said.is_empty() => Some(delta.row(last)?.effect),
-            _ => None,
-        };
-        count += u64::from(last != Some(Effect::Remove));
-        before = Some(key);
-    }
-    let Some(delta) = delta else { return Ok(count) };
-    let mut index = 0;
-    while index < delta.count() {
-        let key = delta.row(index)?.key.to_vec();
-        let said = delta.entries_of(&key)?;
-        let is_new = leaf.entries_of(&key)?.is_empty();
-        let last = delta.row(said.end.max(1) - 1)?.effect;
-        count += u64::from(is_new && last != Effect::Remove);
-        index = said.end.max(index + 1);
-    }
-    Ok(count)
 }
 
 fn text(key: &[u8]) -> String {

@@ -18,11 +18,12 @@ pub struct Child {
     pub page: u32,
     /// Sequence of the leaf: its delta page names it.
     pub sequence: Sequence,
-    /// Bytes of the leaf.
+    /// Bytes of the leaf. Of an inner node: 1 where its rows are known, else 0.
     pub base_bytes: u16,
     /// Bytes of its delta page; 0: it has none.
     pub delta_bytes: u16,
-    /// Rows at or below the page, where the table keeps counts.
+    /// Rows at or below the page. Of a leaf in a table that keeps no counts: without its delta
+    /// page; of an inner node in such a table: 0.
     pub rows: u32,
     /// Which keys the delta page may hold.
     pub filter: u64,

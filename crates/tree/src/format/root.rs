@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use entresol_flash::{Key, SpaceId};
 
-use super::{Damage, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, short, u16_at, u32_at, u64_at};
+use super::{
+    Damage, Effect, FORMAT_VERSION, ROW_KEY_BYTES_MAX, array_at, short, u16_at, u32_at, u64_at,
+};
 
 /// The table of all tables' names: a change of it says which number a name has.
 pub(crate) const NAMES: u64 = 0;
@@ -15,6 +17,9 @@ const FIXED_BYTES: usize = 4;
 const HAS_CREATED: u8 = 1;
 const HAS_FIRST: u8 = 2;
 const IS_SHORT: u8 = 4;
+const KEEPS_COUNTS: u8 = 8;
+/// In the change that names a table, behind its number: it keeps counts.
+const NAMED_WITH_COUNTS: u8 = 1;
 
 /// A table's first record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +28,8 @@ pub struct Root<'a> {
     pub created: u64,
     /// Pages with numbers below this one, but page 1, belong to such a table, too; 0: none do.
     pub first: u32,
+    /// Whether inner nodes say how many rows there are.
+    pub keeps_counts: bool,
     /// The name.
     pub name: &'a [u8],
     /// Page 1: a leaf while the table is small, else the highest inner node.
@@ -40,7 +47,8 @@ impl<'a> Root<'a> {
         let flag = |flag, is_set| if is_set { flag } else { 0 };
         let flags = flag(HAS_CREATED, self.created != 0)
             | flag(HAS_FIRST, self.first != 0)
-            | flag(IS_SHORT, short.is_some());
+            | flag(IS_SHORT, short.is_some())
+            | flag(KEEPS_COUNTS, self.keeps_counts);
         let mut out = vec![FORMAT_VERSION, flags];
         out.extend_from_slice(&(self.name.len() as u16).to_le_bytes());
         if self.created != 0 {
@@ -63,8 +71,8 @@ impl<'a> Root<'a> {
             return Err(Damage::new("version of a table", fixed[0].into(), expected));
         }
         let flags = fixed[1];
-        if flags > HAS_CREATED | HAS_FIRST | IS_SHORT {
-            return Err(Damage::new("flags of a table", flags.into(), 7));
+        if flags > HAS_CREATED | HAS_FIRST | IS_SHORT | KEEPS_COUNTS {
+            return Err(Damage::new("flags of a table", flags.into(), 15));
         }
         let (mut at, mut created, mut first) = (FIXED_BYTES, 0, 0);
         if flags & HAS_CREATED != 0 {
@@ -84,7 +92,39 @@ impl<'a> Root<'a> {
             0 => Cow::Borrowed(page),
             _ => Cow::Owned(short::lengthen(page)?),
         };
-        Ok(Root { created, first, name, page })
+        let keeps_counts = flags & KEEPS_COUNTS != 0;
+        Ok(Root { created, first, keeps_counts, name, page })
+    }
+}
+
+/// What a change says of the table that it names: its number, and the first record that it had
+/// where the change drops it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Naming {
+    /// The table's number.
+    pub id: u64,
+    /// *Created* of its first record, where the change drops it.
+    pub dropped: Option<u64>,
+    /// Whether it keeps counts.
+    pub keeps_counts: bool,
+}
+
+impl Naming {
+    /// The value of the change.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.id.to_le_bytes().to_vec();
+        out.extend(self.dropped.into_iter().flat_map(u64::to_le_bytes));
+        out.extend(self.keeps_counts.then_some(NAMED_WITH_COUNTS));
+        out
+    }
+
+    /// What `value`, of a change with the effect `effect`, says. `None`: no number.
+    pub fn decode(effect: Effect, value: &[u8]) -> Option<Naming> {
+        let id = u64_at(value, 0)?;
+        let is_drop = effect == Effect::Remove;
+        let dropped = is_drop.then(|| u64_at(value, 8).unwrap_or(0));
+        let keeps_counts = value.get(if is_drop { 16 } else { 8 }) == Some(&NAMED_WITH_COUNTS);
+        Some(Naming { id, dropped, keeps_counts })
     }
 }
 

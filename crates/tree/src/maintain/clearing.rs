@@ -131,7 +131,8 @@ fn write_empty(
         }
     }
     let page = empty_leaf(created, None);
-    let root = Root { created: created.0, first, name: table.name(), page: page.into() };
+    let (created, keeps_counts, name) = (created.0, table.keeps_counts(), table.name());
+    let root = Root { created, first, keeps_counts, name, page: page.into() };
     write_root(shared, session, now, table, &root)
 }
 

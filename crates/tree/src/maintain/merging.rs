@@ -1,5 +1,7 @@
 //! One leaf's part of a round: read what is needed, merge, write.
 
+mod counted;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::{Filter, KeyHash, leaf_filter};
 use crate::format::{
-    Child, Damage, Effect, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key,
+    Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key,
 };
 use crate::merge::{
     DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
@@ -25,6 +27,7 @@ use crate::table::{
     Copied, Group, Keys, LeafAt, LeafKeys, Member, NewChild, Place, ROOT_PAGE, Replacement, Table,
     is_empty,
 };
+use counted::removes;
 
 /// A delta page is at most this share of its leaf: above it the leaf is written anew.
 const DELTA_SHARE: usize = 3;
@@ -163,7 +166,7 @@ impl Work {
             if is_read && child.delta_bytes > 0 {
                 self.ask(site, child.page, PageRole::Delta);
             }
-            if is_read && !takes_delta {
+            if is_read && (!takes_delta || self.table.keeps_counts()) {
                 self.ask(site, child.page, PageRole::Page);
             }
         }
@@ -191,10 +194,14 @@ impl Work {
         }
         write_marker(site.shared, site.session, site.now, &self.table, &copied)?;
         if is_single && let Some(delta) = self.merge_into_delta(site, &group.at, &copied)? {
-            let has_filter = group.at.is_filtered || site.shared.options.absent_filter_bits > 0;
-            let keys = if has_filter { self.keys_of(&delta.page)? } else { Vec::new() };
-            self.made = Made::Delta { at: group.at, delta, keys };
-            return Ok(self.rest());
+            let mut at = group.at.clone();
+            if let Some(rows) = self.count(site, &at, &delta)? {
+                at.child.rows = rows;
+                let has_filter = at.is_filtered || site.shared.options.absent_filter_bits > 0;
+                let keys = if has_filter { self.keys_of(&delta.page)? } else { Vec::new() };
+                self.made = Made::Delta { at, delta, keys };
+                return Ok(self.rest());
+            }
         }
         let mut input = self.read(site, group, copied)?;
         if is_single {
@@ -465,14 +472,17 @@ impl Work {
             }
             Made::Small(page) => {
                 let first = {
-                    let directory = &self.table.lock().directory;
+                    let directory = &mut self.table.lock().directory;
                     if directory.created() != self.created {
                         return Ok(());
                     }
+                    directory.forget_total(&self.low);
                     directory.first()
                 };
                 let (created, name) = (self.created.0, self.table.name());
-                let root = Root { created, first, name, page: Cow::Borrowed(page) };
+                let keeps_counts = self.table.keeps_counts();
+                let page = Cow::Borrowed(&page[..]);
+                let root = Root { created, first, keeps_counts, name, page };
                 write_root(site.shared, site.session, site.now, &self.table, &root)?;
             }
         }
@@ -552,16 +562,6 @@ pub(super) fn read_ahead(site: &mut Site<'_>, works: &mut [Work]) -> Result<usiz
     }
     site.ahead.hand_over()?;
     Ok(count)
-}
-
-/// How many rows a delta page removes.
-fn removes(page: &[u8]) -> std::result::Result<usize, Damage> {
-    let rows = Rows::parse(page)?;
-    let mut removes = 0;
-    for index in 0..rows.count() {
-        removes += usize::from(rows.row(index)?.effect == Effect::Remove);
-    }
-    Ok(removes)
 }
 
 /// What the directory knows of a new leaf.

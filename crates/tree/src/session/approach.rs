@@ -12,7 +12,7 @@ use super::Next;
 use crate::error::damaged;
 use crate::filter::{Filter, KeyHash, leaf_filter};
 use crate::format::{Child, Damage, Header, PAGE_KEY_BYTES, PageKind, PageRole, Root, page_key};
-use crate::merge::Leaf;
+use crate::merge::{Leaf, count_rows};
 use crate::node::is_known;
 use crate::shared::Shared;
 use crate::table::{LeafAt, Learnt, Missing, Place, ROOT_PAGE, Table};
@@ -273,7 +273,13 @@ impl Approach {
         let Ok(base_bytes) = u16::try_from(base_bytes) else { return Ok(None) };
         let Ok(delta_bytes) = u16::try_from(delta_bytes) else { return Ok(None) };
         let sequence = leaf.base().header().sequence;
-        let rows = leaf.base().keys().map_err(|damage| damaged(&self.table, &damage))?;
+        let rows = if self.table.keeps_counts() {
+            // Where there are parts to fold, nothing is learnt.
+            let Ok(rows) = count_rows(*leaf, None) else { return Ok(None) };
+            rows
+        } else {
+            leaf.base().keys().map_err(|damage| damaged(&self.table, &damage))?
+        };
         let filter = filter.0;
         Ok(Some(Child { sequence, base_bytes, delta_bytes, filter, rows, ..at.child }))
     }

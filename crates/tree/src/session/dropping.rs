@@ -6,7 +6,7 @@ use std::sync::Arc;
 use entresol_flash::{Durability, JournalAppend, Result, Timestamp};
 
 use super::{Session, Visit, waiting};
-use crate::format::{BatchOperation, Effect, NAMES};
+use crate::format::{BatchOperation, Effect, NAMES, Naming};
 use crate::journal::{Journal, Journaled, journaled};
 use crate::sequence::Sequence;
 use crate::shared::{Dropped, Shared};
@@ -27,7 +27,8 @@ impl Session {
         journal.builder.clear();
         let created = table.lock().directory.created();
         let key = table.name();
-        let value = [table.id().to_le_bytes(), created.0.to_le_bytes()].concat();
+        let (id, keeps_counts) = (table.id(), table.keeps_counts());
+        let value = Naming { id, dropped: Some(created.0), keeps_counts }.encode();
         let effect = Effect::Remove;
         journal.builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
         let appended = self.append_built(slot, now, Some(Durability::Synced), &mut journal);

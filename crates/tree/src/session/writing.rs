@@ -9,13 +9,16 @@ use super::placing::At;
 use super::{Session, Write, WriteBatch, check_key};
 use crate::format::{
     BATCH_FRAME_BYTES_MAX, BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES,
-    OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX,
+    Naming, OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX,
 };
 use crate::journal::Journal;
 use crate::memory::check_waiting;
 use crate::merge::Change;
 use crate::sequence::Sequence;
 use crate::statistics::Counters;
+
+/// Most bytes of what it says of a table that it names.
+const NAMING_BYTES: usize = 9;
 
 /// A batch, and how its writes name values that are records of their own.
 #[derive(Clone, Copy)]
@@ -53,7 +56,7 @@ impl Session {
             if is_separate {
                 value = REFERENCE_BYTES;
             }
-            let name = OPERATION_FRAME_BYTES_MAX + write.table.name().len() + 8;
+            let name = OPERATION_FRAME_BYTES_MAX + write.table.name().len() + NAMING_BYTES;
             bytes += OPERATION_FRAME_BYTES_MAX + write.key.len() + value + name;
         }
         let most = self.shared.store.store().journal_record_bytes_max();
@@ -91,6 +94,9 @@ impl Session {
             // What is in the journal must be in memory; a batch may pass the cap a little.
             entered.expect("an arena without a cap");
             state.was_changed = true;
+            if !planted!("total-kept-over-a-write") {
+                state.directory.forget_total(write.key);
+            }
             if effect != Effect::Remove && !planted!("end-not-moved-by-a-put") {
                 state.ends.mark(write.key);
             }
@@ -138,9 +144,10 @@ fn fill(builder: &mut BatchBuilder, batch: &Named<'_>) -> u32 {
     for (place, Write { table, .. }) in writes.iter().enumerate() {
         let is_named = writes[..place].iter().any(|before| before.table.id() == table.id());
         if !table.is_durable() && !is_named {
-            let id = table.id().to_le_bytes();
+            let (id, keeps_counts) = (table.id(), table.keeps_counts());
+            let value = Naming { id, dropped: None, keeps_counts }.encode();
             let (key, effect) = (table.name(), Effect::Put);
-            builder.push(BatchOperation { table: NAMES, key, effect, value: &id });
+            builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
             names += 1;
         }
     }

@@ -12,17 +12,21 @@
 //! 7. The filter of a leaf has all keys of its page and of its delta page. What was read before a
 //!    merge was entered says nothing of the keys after it.
 
+mod counts;
 mod numbers;
+mod written;
 
 use entresol_planted::planted;
 
 use super::joins::{Group, JoinLimits, LeafKeys, Member, Replacement, leaf_bytes, leaver};
-use super::nodes::{Departing, Due, Life, NodePage, Nodes};
+use super::nodes::{Life, Nodes};
 use super::place::{LeafAt, Learnt, Missing, NewChild, Place, ROOT_PAGE, Wanted};
 use crate::filter::{KeyHash, leaf_may_hold};
 use crate::format::{Child, Damage, Header, PageKind, Root};
-use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN, With};
+use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
 use crate::sequence::Sequence;
+
+pub(crate) use counts::{Counted, CountedLeaf, Span, Uncounted};
 
 /// Inner nodes, and the numbers of pages.
 #[derive(Debug)]
@@ -78,7 +82,11 @@ impl Directory {
     pub(crate) fn restart(&mut self, created: Sequence) {
         let (next_page, reserved, joins) = (self.next_page, self.reserved, self.joins);
         let life = Life { created, first: next_page };
+        let stamp = self.nodes.next_stamp();
         *self = Directory { next_page, reserved, life, joins, ..Directory::default() };
+        if let Some(stamp) = stamp {
+            self.nodes.keep_counts(stamp);
+        }
     }
 
     pub(crate) fn created(&self) -> Sequence {
@@ -185,7 +193,9 @@ impl Directory {
             if !is_entered {
                 let (id, child) = (self.nodes.add(node), Child { page, ..UNKNOWN });
                 self.node_mut(parent).insert(index + 1, &separator, child, Some(id));
+                self.forget_child(parent, index);
                 self.split_if_large(parent, index + 1);
+                self.forget_total(&separator);
             }
         } else if !is_right
             && index < above.count()
@@ -260,13 +270,17 @@ impl Directory {
                 let node = self.node_mut(at.node);
                 *node.child_mut(at.index) = child;
                 node.set_filter(at.index, &filter);
+                self.forget_total(&separator);
             } else {
                 let (node, index) = (at.node, at.index + 1);
                 self.node_mut(node).insert(index, &separator, child, None);
                 self.node_mut(node).set_filter(index, &filter);
+                self.forget_child(node, index - 1);
                 self.split_if_large(node, index);
+                self.forget_total(&separator);
             }
         }
+        self.forget_total(key);
         let Place::Leaf(at) = self.locate(key) else { panic!("a leaf that is merged is known") };
         let joins = self.consider(&at, leaf_bytes_max);
         self.consider_node(at.node, key) || joins
@@ -425,6 +439,7 @@ impl Directory {
         self.node_mut(left).absorb(taken);
         self.nodes.unsettle(left);
         self.node_mut(parent).remove(index, index + 1);
+        self.forget_child(parent, index - 1);
         for node in [left, parent] {
             let low = self.node(node).separator(0).to_vec();
             self.consider_node(node, &low);
@@ -496,7 +511,9 @@ impl Directory {
 
     fn enter(&mut self, node: NodeId, index: usize, separator: &[u8], child: Child) {
         self.node_mut(node).insert(index, separator, child, None);
+        self.forget_child(node, index - 1);
         self.split_if_large(node, index);
+        self.forget_total(separator);
     }
 
     /// Splits `node`, into which child `entered` came, and those above it, as far as they are too
@@ -518,6 +535,7 @@ impl Directory {
         let parent = self.parent_of(node, &separator);
         let index = self.node(parent).position(&separator) + 1;
         self.node_mut(parent).insert(index, &separator, Child { page, ..UNKNOWN }, Some(id));
+        self.forget_child(parent, index - 1);
         self.split_if_large(parent, index);
     }
 
@@ -554,30 +572,6 @@ impl Directory {
     /// Whether all that it knows is in pages on flash.
     pub(crate) fn is_written(&self) -> bool {
         self.is_small || self.nodes.are_written()
-    }
-
-    /// Nodes to write next, with their pages: first those that have none and that no other waits
-    /// for, then those with `changes_min` changes.
-    pub(crate) fn pages_to_write(&mut self, changes_min: u32, sequence: Sequence) -> Vec<NodePage> {
-        // Filters would be much of what is written, and count after a close only, and for nodes
-        // that leave memory.
-        let with = if changes_min <= 1 { With::Filters } else { With::Facts };
-        let due = Due { changes_min, sequence, has_root: !self.is_small, with };
-        self.nodes.pages_to_write(due, self.life)
-    }
-
-    /// The page of a node is durable. Whether the node is still there.
-    pub(crate) fn set_written(&mut self, written: &NodePage) -> bool {
-        let is_there = written.life == self.life;
-        if is_there {
-            self.nodes.set_written(written);
-        }
-        is_there
-    }
-
-    /// Lets inner nodes leave memory; how many left.
-    pub(crate) fn let_nodes_leave(&mut self, which: Departing) -> usize {
-        self.nodes.let_leave(which)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

@@ -95,6 +95,12 @@ pub(crate) fn is_empty(child: &Child) -> bool {
     is_known(child) && child.rows == 0 && child.delta_bytes == 0 && child.page != ROOT_PAGE
 }
 
+/// Rows at or below a child, as merges know them; `None`: they do not. While page 1 is a leaf
+/// nobody knows them.
+pub(super) fn known_rows(child: &Child) -> Option<u64> {
+    (is_known(child) && child.page != ROOT_PAGE).then_some(child.rows.into())
+}
+
 /// Bytes of a leaf and of its delta page, where they are known. One without rows has none, however
 /// long its high key is.
 pub(super) fn leaf_bytes(child: &Child) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Where the pages of keys are, as a directory says it.
 
 use crate::format::Child;
-use crate::node::{NodeId, Residence};
+use crate::node::{NodeId, Residence, Stamp};
 use crate::sequence::Sequence;
 
 /// Number of a table's first page.
@@ -40,6 +40,16 @@ pub(crate) struct Learnt {
     pub child: Child,
     /// Of all their keys; empty where that was not asked for.
     pub filter: Vec<u8>,
+}
+
+/// A leaf whose rows are to be counted.
+#[derive(Debug, Clone)]
+pub(crate) struct LeafToCount {
+    pub at: LeafAt,
+    /// From which key on it has rows.
+    pub low: Vec<u8>,
+    /// Since when nobody knows how many they are; `None`: they are known.
+    pub since: Option<Stamp>,
 }
 
 /// A node to load.

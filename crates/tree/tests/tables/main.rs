@@ -6,6 +6,7 @@
 
 mod absent;
 mod conditional;
+mod counts;
 mod direct;
 mod dropping;
 mod history;

@@ -8,10 +8,12 @@ use entresol_flash::{Budget, Durability, StoreOptions};
 use entresol_sim::{CrashChoice, SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::{
-    Action, Order, Outcome, RowAt, RowRange, Session, Table, Tree, TreeOptions, Write, WriteBatch,
+    Action, CountRange, Order, Outcome, RowAt, RowRange, Session, Table, TableOptions, Tree,
+    TreeOptions, Write, WriteBatch,
 };
 use entresol_workload::Random;
 
+use super::counts::KEPT;
 use super::seeds;
 use super::world::NOW;
 
@@ -21,6 +23,13 @@ const KEYS: u64 = 9_000;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// What a table is.
+#[derive(Clone, Copy)]
+struct Kind {
+    absent_filter_bits: u8,
+    table: TableOptions,
+}
+
 struct Tall {
     tiered: Arc<Tiered>,
     tree: Tree,
@@ -29,7 +38,7 @@ struct Tall {
 }
 
 impl Tall {
-    fn open(device: &SimDevice, absent_filter_bits: u8) -> Tall {
+    fn open(device: &SimDevice, kind: Kind) -> Tall {
         let store = StoreOptions {
             durability: Durability::Memory,
             segment_bytes: SEGMENT_BYTES,
@@ -43,7 +52,7 @@ impl Tall {
             waiting_bytes_max: 64 << 10,
             directory_bytes_max: DIRECTORY_BYTES,
             leaf_bytes_max: 512,
-            absent_filter_bits,
+            absent_filter_bits: kind.absent_filter_bits,
             ..TreeOptions::default()
         };
         let device: Arc<dyn Device> = Arc::new(device.clone());
@@ -51,7 +60,7 @@ impl Tall {
         let tiered = Tiered::open_reserving(device, options, part, NOW).expect("a store");
         let tree = Tree::open(Arc::clone(&tiered), tree, NOW).expect("tables");
         let mut session = tree.session(SessionOptions::default()).expect("a session");
-        let table = session.table(NOW, b"tall").expect("a table");
+        let table = session.table_with(NOW, b"tall", kind.table).expect("a table");
         Tall { tiered, tree, session, table }
     }
 
@@ -92,6 +101,33 @@ impl Tall {
         found
     }
 
+    fn count(&mut self, low: &[u8], high: Option<&[u8]>) -> u64 {
+        let mut found = None;
+        let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+            if let Outcome::Count(rows) = outcome.expect("a count") {
+                found = Some(rows);
+            }
+        };
+        self.session.count(0, NOW, CountRange { table: &self.table, low, high }, &mut visit);
+        while self.session.in_flight() > 0 {
+            self.session.poll(1, NOW, &mut visit).expect("a poll");
+        }
+        found.expect("a count that was visited")
+    }
+
+    /// Compares counts with the model, where they are kept.
+    fn check_counts(&mut self, model: &Model, random: &mut Random) {
+        if !self.table.keeps_counts() {
+            return;
+        }
+        let key = |random: &mut Random| format!("row {:06}", random.below(KEYS)).into_bytes();
+        let (low, high) = (key(random), key(random));
+        let within = |found: &&Vec<u8>| **found >= low && **found < high;
+        let expected = model.keys().filter(within).count() as u64;
+        assert_eq!(self.count(&low, Some(&high)), expected, "{low:?} to {high:?}");
+        assert_eq!(self.count(&[], None), model.len() as u64);
+    }
+
     fn rows(&mut self, order: Order) -> Model {
         let mut found = Model::new();
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
@@ -128,6 +164,9 @@ fn live(tall: &mut Tall, model: &mut Model, random: &mut Random, steps: usize) {
         if random.below(8) == 0 {
             tall.maintain();
         }
+        if tall.table.keeps_counts() && random.below(100) == 0 {
+            tall.check_counts(model, random);
+        }
     }
 }
 
@@ -143,37 +182,51 @@ fn inner_nodes_with_filters_leave_memory_and_come_back_as_they_were() {
 
 fn come_and_go(absent_filter_bits: u8) {
     for seed in seeds(2) {
-        let mut random = Random::new(seed);
-        let capacity = 160 * u64::from(SEGMENT_BYTES);
-        let mut device = SimDevice::new(SimOptions { place: 1, ..SimOptions::new(seed, capacity) });
-        let mut model = Model::new();
-        let mut departed = 0;
-        for life in 0..3 {
-            let mut tall = Tall::open(&device, absent_filter_bits);
-            live(&mut tall, &mut model, &mut random, 8_000);
-            assert!(tall.rows(Order::Ascending) == model, "ENTRESOL_SEED={seed}: life {life}");
-            for _ in 0..20 {
-                tall.maintain();
-                tall.tiered.sync().expect("a sync");
-            }
-            let statistics = tall.tree.statistics();
-            let bytes = statistics.directory_bytes;
-            assert!(bytes <= DIRECTORY_BYTES, "ENTRESOL_SEED={seed}: {bytes} bytes of nodes");
-            departed += statistics.nodes_departed;
-            assert!(tall.rows(Order::Descending) == model, "ENTRESOL_SEED={seed}: life {life}");
-            let Tall { tiered, tree, session, table, .. } = tall;
-            drop((session, table));
-            if life == 1 {
-                tree.settle(NOW).expect("all is merged");
-                drop(tree);
-                tiered.close(NOW).expect("a store that closes");
-            } else {
-                tiered.sync().expect("all is durable");
-                drop((tree, tiered));
-                device.crash_now();
-                device = device.reopened(CrashChoice::Random(random.next()));
-            }
-        }
-        assert!(departed > 20, "ENTRESOL_SEED={seed}: {departed} nodes left memory");
+        let kind = Kind { absent_filter_bits, table: TableOptions::default() };
+        live_and_leave(seed, kind);
     }
+}
+
+#[test]
+fn inner_nodes_that_leave_memory_say_how_many_rows_are_below() {
+    for seed in seeds(1) {
+        live_and_leave(seed, Kind { absent_filter_bits: 4, table: KEPT });
+    }
+}
+
+fn live_and_leave(seed: u64, kind: Kind) {
+    let mut random = Random::new(seed);
+    let capacity = 160 * u64::from(SEGMENT_BYTES);
+    let mut device = SimDevice::new(SimOptions { place: 1, ..SimOptions::new(seed, capacity) });
+    let mut model = Model::new();
+    let mut departed = 0;
+    for life in 0..3 {
+        let mut tall = Tall::open(&device, kind);
+        tall.check_counts(&model, &mut random);
+        live(&mut tall, &mut model, &mut random, 8_000);
+        assert!(tall.rows(Order::Ascending) == model, "ENTRESOL_SEED={seed}: life {life}");
+        for _ in 0..20 {
+            tall.maintain();
+            tall.tiered.sync().expect("a sync");
+        }
+        let statistics = tall.tree.statistics();
+        let bytes = statistics.directory_bytes;
+        assert!(bytes <= DIRECTORY_BYTES, "ENTRESOL_SEED={seed}: {bytes} bytes of nodes");
+        departed += statistics.nodes_departed;
+        assert!(tall.rows(Order::Descending) == model, "ENTRESOL_SEED={seed}: life {life}");
+        tall.check_counts(&model, &mut random);
+        let Tall { tiered, tree, session, table, .. } = tall;
+        drop((session, table));
+        if life == 1 {
+            tree.settle(NOW).expect("all is merged");
+            drop(tree);
+            tiered.close(NOW).expect("a store that closes");
+        } else {
+            tiered.sync().expect("all is durable");
+            drop((tree, tiered));
+            device.crash_now();
+            device = device.reopened(CrashChoice::Random(random.next()));
+        }
+    }
+    assert!(departed > 20, "ENTRESOL_SEED={seed}: {departed} nodes left memory");
 }

@@ -9,9 +9,10 @@ use entresol_flash::{
 };
 use entresol_sim::{Ordering, SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
-use entresol_tree::{Folded, MergeFunction, Order, Outcome, Tree, TreeOptions};
+use entresol_tree::{Folded, MergeFunction, Order, Outcome, Session, Table, Tree, TreeOptions};
 use entresol_workload::Random;
 
+use crate::counts::{KEPT, check_counts};
 use crate::history::{Change, Ended, Owned, Rows, Wanted, apply};
 use crate::open::{Bounds, Open, Row};
 use crate::unfolded::Together;
@@ -45,6 +46,8 @@ pub(crate) struct World {
     pub open: Option<Open>,
     /// Whether openings are told the tables' merge functions.
     pub knows_merges: bool,
+    /// Whether its tables keep counts, which are compared with the model as rows are.
+    pub keeps_counts: bool,
     /// Most bytes of the store's cache.
     pub cache_bytes: Option<u64>,
     /// Whether the store encrypts and compresses.
@@ -80,6 +83,7 @@ impl World {
             durable: 0,
             open: None,
             knows_merges: true,
+            keeps_counts: false,
             cache_bytes: None,
             form: Form::Plain,
             leaf_writes: 0,
@@ -116,7 +120,9 @@ impl World {
     pub(crate) fn after(&self, device: SimDevice, seed: u64) -> World {
         let (history, durable) = (self.history.clone(), self.durable);
         let (options, form) = (self.options.clone(), self.form);
-        World { device, history, durable, options, form, ..World::new(seed) }
+        let keeps_counts = self.keeps_counts;
+        let new = World::new(seed);
+        World { device, history, durable, options, form, keeps_counts, ..new }
     }
 
     pub(crate) fn open(&mut self) -> Result<(), String> {
@@ -148,8 +154,7 @@ impl World {
             tree.set_merge(NAMES[2], Arc::new(Together));
         }
         let mut session = tree.session(SessionOptions::default()).map_err(|e| e.to_string())?;
-        let tables = NAMES.iter().map(|name| session.table(NOW, name));
-        let tables = tables.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let tables = open_tables(&mut session, self.keeps_counts)?;
         self.open = Some(Open { tiered, tree, session, tables });
         Ok(())
     }
@@ -370,8 +375,7 @@ impl World {
             tree.maintain(LATER, Budget { segments: 2 }).map_err(|error| error.to_string())?;
         }
         let left = open - tree.statistics().open_tables;
-        let opened = NAMES.iter().map(|name| session.table(NOW, name));
-        *tables = opened.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        *tables = open_tables(session, self.keeps_counts)?;
         Ok(left)
     }
 
@@ -478,6 +482,7 @@ impl World {
                 return Err(format!("get of {key:?} in {table}: {found:?}, expected {expected:?}"));
             }
         }
+        self.check_counts(&model)?;
         self.check_scan(&model)
     }
 
@@ -493,6 +498,12 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Compares counts with a model, where they are kept.
+    fn check_counts(&mut self, model: &[Rows; 3]) -> Result<(), String> {
+        let Some(open) = self.open.as_mut().filter(|_| self.keeps_counts) else { return Ok(()) };
+        check_counts(open, model, &mut self.random)
     }
 
     fn check_scan(&mut self, model: &[Rows; 3]) -> Result<(), String> {
@@ -527,6 +538,7 @@ impl World {
         let mut model = self.model(self.durable);
         for batches in self.durable..=self.history.len() {
             if model == found {
+                self.check_counts(&found)?;
                 return Ok(batches);
             }
             if let Some(batch) = self.history.get(batches) {
@@ -552,6 +564,15 @@ impl World {
             self.history.len()
         ))
     }
+}
+
+fn open_tables(session: &mut Session, keeps_counts: bool) -> Result<Vec<Arc<Table>>, String> {
+    let open = |name: &&[u8]| match keeps_counts {
+        true => session.table_with(NOW, name, KEPT),
+        false => session.table(NOW, name),
+    };
+    let tables = NAMES.iter().map(open).collect::<Result<Vec<_>, _>>();
+    tables.map_err(|error| error.to_string())
 }
 
 fn options_of(seed: u64) -> SimOptions {

@@ -103,6 +103,7 @@ fn answer<'a>(outcome: entresol_tier::Result<TreeOutcome<'a>>) -> Answer<'a> {
         Ok(TreeOutcome::Missing) => Answer::Missing,
         Ok(TreeOutcome::Done(_)) => Answer::Done,
         Ok(TreeOutcome::Rows(rows)) => Answer::Rows(rows.len() as u64),
+        Ok(TreeOutcome::Count(rows)) => Answer::Rows(rows),
         Ok(TreeOutcome::Refused { .. }) => Answer::Failed("the condition did not hold".into()),
         Err(error) => Answer::Failed(error.to_string()),
     }
