@@ -323,6 +323,19 @@ int64_t entresol_scan_close(int64_t scan);
  * row. A table may be opened several times. */
 int64_t entresol_table_open(int64_t store, int64_t name, int64_t length);
 
+/* The same, of a table that keeps counts: `entresol_table_count` says how many rows it has.
+ * An error of kind 2 names the table if it was made without them: it stays so. Merges of a table
+ * that keeps counts read each leaf that they change. It keeps them when it is dropped, and may be
+ * opened by `entresol_table_open` as well. */
+int64_t entresol_table_open_counted(int64_t store, int64_t name, int64_t length);
+
+/* How many rows a table that keeps counts has from the key at `low` on and below the one at `high`;
+ * a length of 0 is no bound. The rank of a key is the count below it. Rows that are written
+ * meanwhile are counted or not. It reads the leaves with changes since the last count, and after a
+ * crash those that nobody has read. Parts are folded by the table's merge function. */
+int64_t entresol_table_count(int64_t table, int64_t low, int64_t low_length, int64_t high,
+        int64_t high_length);
+
 /* Releases the address of a table. */
 int64_t entresol_table_close(int64_t table);
 
@@ -333,10 +346,12 @@ int64_t entresol_table_get(int64_t table, int64_t key, int64_t length, int64_t o
 
 /* A page of records; how many. The words: { address of the lowest key; its length; address of the
  * key at which the range ends, not included; its length; flags: 1 there is such a key, 2 from the
- * highest row down; most rows; address of the page; its bytes; becomes bytes of the records in it;
- * becomes 1 if more rows may follow }. The next page begins behind the last row: at its key and a
- * zero byte, or, downwards, with its key as the end. If the first row does not fit, there are none,
- * and the ninth word becomes the bytes that it needs. */
+ * highest row down, 4 the first word is a rank: the page begins with the row that has so many rows
+ * below it, in a table that keeps counts, and has no bounds; most rows; address of the page; its
+ * bytes; becomes bytes of the records in it; becomes 1 if more rows may follow }. The next page
+ * begins behind the last row: at its key and a zero byte, or, downwards, with its key as the end.
+ * If the first row does not fit, there are none, and the ninth word becomes the bytes that it
+ * needs. */
 int64_t entresol_table_scan(int64_t table, int64_t words);
 
 /* Removes all rows of a table: at once for those who read later, durable on return. */

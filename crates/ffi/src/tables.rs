@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 
 use entresol_host::now;
 use entresol_tier::{Durability, Error, ErrorKind, Result as StoreResult};
-use entresol_tree::{Order, Outcome, Reading, RowAt, RowBuffer, RowForm, RowRange, Session, Table};
+use entresol_tree::{
+    CountRange, Order, Outcome, RankRange, Reading, RowAt, RowBuffer, RowCounts, RowForm, RowRange,
+    Session, Table, TableOptions, Visit,
+};
 
 use crate::store::{Hosted, durability, store_at};
 use crate::text;
@@ -39,6 +42,7 @@ const FOLD_WORDS: usize = 8;
 /// Flags of a scan.
 const HAS_HIGH: u64 = 1;
 const DESCENDING: u64 = 2;
+const BY_RANK: u64 = 4;
 
 /// A table as a caller's address leads to it.
 #[derive(Debug)]
@@ -58,6 +62,44 @@ export! {
         let table = table?.map_err(entresol_host::Failure::from)?;
         let (host, folds) = (Arc::clone(&store.host), Arc::clone(&store.folds));
         Ok(Box::into_raw(Box::new(TableHandle { host, folds, table })) as i64)
+    }
+}
+
+export! {
+    /// The same, of a table that keeps counts; an error if it exists and keeps none.
+    entresol_table_open_counted,
+    Java_io_entresol_heap_engine_Jni_tableOpenCounted(store, name, length) {
+        // SAFETY: the caller's promise.
+        let (store, name) = unsafe { (store_at(store), text::bytes(name, length)) };
+        let options = TableOptions { counts: RowCounts::Kept };
+        let table = store.host.with_tables(|session| session.table_with(now(), name, options));
+        let table = table?.map_err(entresol_host::Failure::from)?;
+        let (host, folds) = (Arc::clone(&store.host), Arc::clone(&store.folds));
+        Ok(Box::into_raw(Box::new(TableHandle { host, folds, table })) as i64)
+    }
+}
+
+export! {
+    /// How many rows a table that keeps counts has from a key on and below another one; lengths of
+    /// 0: from the first one on, to the last one.
+    entresol_table_count,
+    Java_io_entresol_heap_engine_Jni_tableCount(table, low, low_length, high, high_length) {
+        // SAFETY: the caller's promise.
+        let (handle, low, high) = unsafe {
+            (table_at(table), text::bytes(low, low_length), text::bytes(high, high_length))
+        };
+        let high = Some(high).filter(|high| !high.is_empty());
+        let range = CountRange { table: &handle.table, low, high };
+        let mut counted = Ok(0);
+        handle.with_session(|session| {
+            run(session, |session, visit| session.count(0, now(), range, visit), &mut |outcome| {
+                counted = outcome.map(|outcome| match outcome {
+                    Outcome::Count(rows) => rows,
+                    _ => 0,
+                });
+            })
+        })?;
+        Ok(counted.map_err(entresol_host::Failure::from)? as i64)
     }
 }
 
@@ -97,21 +139,27 @@ export! {
     entresol_table_scan, Java_io_entresol_heap_engine_Jni_tableScan(table, words) {
         // SAFETY: the caller's promise.
         let (handle, words) = unsafe { (table_at(table), &mut *(words as *mut [u64; SCAN_WORDS])) };
-        let [low, low_length, high, high_length, flags, limit, out, capacity, ..] = *words;
+        let [first, low_length, high, high_length, flags, limit, out, capacity, ..] = *words;
+        let is_by_rank = flags & BY_RANK > 0;
         // SAFETY: as above.
         let (low, high) = unsafe {
             let bytes = |address: u64, length: u64| text::bytes(address as i64, length as i64);
-            (bytes(low, low_length), (flags & HAS_HIGH > 0).then(|| bytes(high, high_length)))
+            let low = if is_by_rank { &[] } else { bytes(first, low_length) };
+            (low, (flags & HAS_HIGH > 0).then(|| bytes(high, high_length)))
         };
         let order = if flags & DESCENDING > 0 { Order::Descending } else { Order::Ascending };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let range = RowRange { table: &handle.table, low, high, limit, order };
+        let table = &handle.table;
+        let begin = |session: &mut Session, visit: Visit<'_>| match is_by_rank {
+            true => session.select(0, now(), RankRange { table, rank: first, limit, order }, visit),
+            false => session.scan(0, now(), RowRange { table, low, high, limit, order }, visit),
+        };
         let kept = LAST_ROW_BYTES.min(capacity as usize / 4);
         let scan_bytes_max = (capacity as usize - kept).max(1);
         let mut page = Ok(Page::default());
         handle.with_session(|session| {
             session.set_reading(Reading { form: RowForm::Unfolded, scan_bytes_max });
-            run(session, |session, visit| session.scan(0, now(), range, visit), &mut |outcome| {
+            run(session, begin, &mut |outcome| {
                 page = outcome.map(|outcome| match outcome {
                     Outcome::Rows(rows) => {
                         let page = Page::of(rows, capacity as usize);

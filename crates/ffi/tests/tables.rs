@@ -19,6 +19,7 @@ const PRESENT: u32 = 5;
 const VALUE: u32 = 6;
 const HAS_HIGH: u64 = 1;
 const DESCENDING: u64 = 2;
+const BY_RANK: u64 = 4;
 const SYNCED: u64 = 5;
 const MEMORY: u64 = 1;
 
@@ -89,6 +90,32 @@ impl Table {
         let opened =
             unsafe { entresol_table_open(store.address, name.as_ptr() as i64, name.len() as i64) };
         checked(opened).map(Table)
+    }
+
+    fn open_counted(store: &Store, name: &[u8]) -> Result<Table, String> {
+        let (name, length) = (name.as_ptr() as i64, name.len() as i64);
+        // SAFETY: the store is not released; the name outlives the call.
+        let opened = unsafe { entresol_table_open_counted(store.address, name, length) };
+        checked(opened).map(Table)
+    }
+
+    fn count(&self, low: &[u8], high: &[u8]) -> Result<i64, String> {
+        let (low, low_length) = (low.as_ptr() as i64, low.len() as i64);
+        let (high, high_length) = (high.as_ptr() as i64, high.len() as i64);
+        // SAFETY: the keys outlive the call.
+        checked(unsafe { entresol_table_count(self.0, low, low_length, high, high_length) })
+    }
+
+    /// The keys of rows from that rank on.
+    fn keys_from(&self, rank: u64, flags: u64, limit: u64) -> Vec<Vec<u8>> {
+        let mut out = vec![0_u8; 64 << 10];
+        let (page, room) = (out.as_mut_ptr() as u64, out.len() as u64);
+        let mut words = [rank, 0, 0, 0, flags | BY_RANK, limit, page, room, 0, 0];
+        // SAFETY: the words and the page outlive the call.
+        let count = unsafe { entresol_table_scan(self.0, words.as_mut_ptr() as i64) };
+        let rows = Cut(&out[..words[8] as usize]).records();
+        assert_eq!(rows.len() as i64, checked(count).unwrap());
+        rows.into_iter().map(|row| row.key).collect()
     }
 
     fn get_with(&self, key: &[u8], room: usize) -> Result<(i64, Vec<u8>), String> {
@@ -268,6 +295,41 @@ fn rows_are_found_by_key_and_in_order_both_ways_also_after_an_opening() {
     assert_eq!((table.get(&key(1)).unwrap(), table.scan(0, 1000)), (None, vec![]));
     Batch::default().with(&table, PUT, b"new", b"row").must(&store, 0);
     assert_eq!(table.scan(0, 1000), [plain(b"new", b"row")]);
+}
+
+#[test]
+fn a_table_that_keeps_counts_tells_counts_and_finds_rows_by_rank() {
+    let folder = Folder::new("tables-counted");
+    let key = |number: u32| format!("row {number:06}").into_bytes();
+    let mut store = open(&folder, "tables-waiting=100000");
+    for life in 0..2 {
+        let table = Table::open_counted(&store, b"counted").unwrap();
+        if life == 0 {
+            for number in 0..2000 {
+                Batch::default().with(&table, PUT, &key(number), b"a value").must(&store, MEMORY);
+            }
+            Batch::default().with(&table, REMOVE, &key(500), b"").must(&store, SYNCED);
+        }
+        assert_eq!(table.count(&[], &[]), Ok(1999));
+        assert_eq!(table.count(&[], &key(1000)), Ok(999));
+        assert_eq!(table.count(&key(400), &key(600)), Ok(199));
+        assert_eq!(table.count(&key(1990), &[]), Ok(10));
+        assert_eq!(table.keys_from(999, 0, 2), [key(1000), key(1001)]);
+        assert_eq!(table.keys_from(0, DESCENDING, 5), [key(0)]);
+        assert_eq!(table.keys_from(500, DESCENDING, 2), [key(501), key(499)]);
+        assert_eq!(table.keys_from(1999, 0, 1), Vec::<Vec<u8>>::new());
+        // It is opened by its name alone as well.
+        assert_eq!(Table::open(&store, b"counted").unwrap().count(&[], &[]), Ok(1999));
+        drop(table);
+        store.close();
+        drop(store);
+        store = open(&folder, "");
+    }
+    let plain = Table::open(&store, b"plain").unwrap();
+    Batch::default().with(&plain, PUT, b"key", b"value").must(&store, MEMORY);
+    let why = "ordered table `plain` keeps no counts; expected one that keeps them";
+    assert!(plain.count(&[], &[]).unwrap_err().contains(why));
+    assert!(Table::open_counted(&store, b"plain").map(drop).unwrap_err().contains(why));
 }
 
 #[test]

@@ -101,12 +101,53 @@ public final class OrderedTable {
 
     /** The rows of a range, parts folded in. */
     public TableCursor scan(TableRange range) {
-        return new TableCursor(this, range, true);
+        return new TableCursor(this, range, true, TableCursor.BY_KEY);
     }
 
     /** The rows of a range as they lie in memory, for readers that fold themselves. */
     public TableCursor scanUnfolded(TableRange range) {
-        return new TableCursor(this, range, false);
+        return new TableCursor(this, range, false, TableCursor.BY_KEY);
+    }
+
+    /**
+     * How many rows there are within the bounds of a range, exactly, if the table keeps counts. Rows
+     * that others write meanwhile are counted or not. Few leaves are read: those with changes since
+     * the last count, those at the bounds, and after a crash each one once. A row that its merge
+     * function ends as time passes counts until its leaf is written anew.
+     *
+     * @throws StoreException of kind {@link StoreException.Kind#INVALID}, if it keeps no counts
+     */
+    public long count(TableRange range) {
+        return count(range.low, range.high == null ? new byte[0] : range.high);
+    }
+
+    /** How many rows are below a key, whether it has a row or not; as {@link #count}. */
+    public long rank(byte[] key) {
+        return count(new byte[0], key);
+    }
+
+    /** The key that has so many rows below it; null if there are not so many. */
+    public byte[] at(long rank) {
+        try (TableCursor cursor = scanFrom(rank, TableRange.ALL.limit(1))) {
+            return cursor.next() ? cursor.key() : null;
+        }
+    }
+
+    /**
+     * The rows from the one on that has {@code rank} rows below it, upwards or downwards as the range
+     * says, which has no bounds. The table keeps counts.
+     *
+     * @throws IllegalArgumentException if the rank is negative, or the range has bounds
+     */
+    public TableCursor scanFrom(long rank, TableRange range) {
+        if (rank < 0) {
+            throw new IllegalArgumentException("a rank of " + rank + "; expected 0 or more");
+        }
+        if (range.low.length > 0 || range.high != null) {
+            throw new IllegalArgumentException("a range with bounds; expected one without, since"
+                    + " a rank says where it begins");
+        }
+        return new TableCursor(this, range, true, rank);
     }
 
     /** Removes all rows: at once for who reads later, durable on return. */
@@ -143,6 +184,20 @@ public final class OrderedTable {
         try {
             return StoreException.checked(NativeTables.tableScan(address, request.address()));
         } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private long count(byte[] low, byte[] high) {
+        tables.check();
+        Page page = tables.pages.take((long) low.length + high.length + 1);
+        int end = page.set(0, low);
+        page.set(end, high);
+        try {
+            return StoreException.checked(NativeTables.tableCount(
+                    address, page.address(0), low.length, page.address(end), high.length));
+        } finally {
+            tables.pages.give(page);
             Reference.reachabilityFence(this);
         }
     }

@@ -10,6 +10,7 @@ final class ScanRequest {
     private static final int WORDS = 10;
     private static final int HAS_HIGH = 1;
     private static final int DESCENDING = 2;
+    private static final int BY_RANK = 4;
 
     private final Page page;
 
@@ -32,6 +33,12 @@ final class ScanRequest {
         set(7, page.bytes() - from);
         set(8, 0);
         set(9, 0);
+    }
+
+    /** It begins with the row of that rank. */
+    void from(long rank) {
+        set(0, rank);
+        set(4, page.longWord(4 * Long.BYTES) | BY_RANK);
     }
 
     /** Bytes before the rows. */

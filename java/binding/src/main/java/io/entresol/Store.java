@@ -33,6 +33,22 @@ public final class Store extends Opened {
         return engine.tables().open(name);
     }
 
+    /** The counted table of a name in UTF-8; as {@link #countedTable(byte[])}. */
+    public OrderedTable countedTable(String name) {
+        return countedTable(name.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /**
+     * The ordered table of a name, which keeps counts: {@link OrderedTable#count},
+     * {@link OrderedTable#rank} and {@link OrderedTable#at} are for it alone. Its merges read each
+     * leaf that they change. {@link #table} opens it as well. A table that was made without counts
+     * stays so, also when it is dropped: a {@link StoreException} of kind
+     * {@link StoreException.Kind#INVALID} says so.
+     */
+    public OrderedTable countedTable(byte[] name) {
+        return engine.tables().openCounted(name);
+    }
+
     /** An empty batch for rows of the store's ordered tables. */
     public TableBatch batch() {
         return new TableBatch(engine.tables());

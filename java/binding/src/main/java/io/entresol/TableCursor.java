@@ -9,6 +9,9 @@ import io.entresol.Pages.Page;
  * some memory until it is collected. For one thread at a time.
  */
 public final class TableCursor extends TableRow implements AutoCloseable {
+    /** In place of a rank: the range says where it begins. */
+    static final long BY_KEY = -1;
+
     private final OrderedTable table;
     private final TableRange range;
     private final boolean folds;
@@ -21,9 +24,12 @@ public final class TableCursor extends TableRow implements AutoCloseable {
     /** The bound that moves: the lowest key, or the end where it descends. */
     private byte[] bound;
     private byte[] folded;
+    /** Of the first row, until that was read. */
+    private long rank;
 
-    TableCursor(OrderedTable table, TableRange range, boolean folds) {
+    TableCursor(OrderedTable table, TableRange range, boolean folds, long rank) {
         this.table = table;
+        this.rank = rank;
         this.range = range;
         this.folds = folds;
         left = range.limit;
@@ -77,6 +83,7 @@ public final class TableCursor extends TableRow implements AutoCloseable {
         if (page != null && isSet()) {
             byte[] last = key();
             bound = range.descends ? last : java.util.Arrays.copyOf(last, last.length + 1);
+            rank = BY_KEY;
         }
         byte[] low = range.descends ? range.low : bound;
         byte[] high = range.descends ? bound : range.high;
@@ -87,6 +94,9 @@ public final class TableCursor extends TableRow implements AutoCloseable {
                 page = table.tables.pages.take(needed);
             }
             ScanRequest request = new ScanRequest(page, low, high, range.descends, left);
+            if (rank != BY_KEY) {
+                request.from(rank);
+            }
             long rows = table.scan(request);
             goesOn = request.goesOn();
             next = from;

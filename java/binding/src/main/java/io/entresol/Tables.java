@@ -33,6 +33,18 @@ final class Tables {
         }
     }
 
+    /** The table of a name that keeps counts. */
+    OrderedTable openCounted(byte[] name) {
+        check();
+        try (Text text = new Text(name)) {
+            long address = StoreException.checked(NativeTables.tableOpenCounted(
+                    engine.address(), text.address(), text.length()));
+            return new OrderedTable(this, name, address);
+        } finally {
+            Reference.reachabilityFence(engine);
+        }
+    }
+
     /**
      * Writes a batch; the number of the condition that does not hold, -1 if all hold.
      *

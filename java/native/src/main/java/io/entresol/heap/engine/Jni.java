@@ -246,6 +246,13 @@ final class Jni {
     /** The ordered table of a name; its address. */
     static native long tableOpen(long store, long name, long length);
 
+    /** The same, of a table that keeps counts. */
+    static native long tableOpenCounted(long store, long name, long length);
+
+    /** How many rows there are between two keys; a length of 0 is no bound. */
+    static native long tableCount(
+            long table, long low, long lowLength, long high, long highLength);
+
     /** Releases the address of a table. */
     static native long tableClose(long table);
 
