@@ -13,9 +13,7 @@ use super::marking::write_marker;
 use super::{reserve, write_root};
 use crate::error::{damaged, refused};
 use crate::filter::{Filter, KeyHash, leaf_filter};
-use crate::format::{
-    Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key,
-};
+use crate::format::{Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key};
 use crate::merge::{
     DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
 };

@@ -7,7 +7,7 @@ use crate::planted;
 use crate::tidy::Finding;
 use crate::tidy::tree::Tree;
 
-const TABLE: &str = "crates/xtask/src/planted.rs";
+const TABLE: &str = "crates/xtask/src/planted/bugs.rs";
 
 pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
     let mut findings = find_among(tree, &planted::names().collect());
