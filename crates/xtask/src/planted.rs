@@ -154,6 +154,7 @@ fn tail(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::planted::bugs::CANARY;
 
     #[test]
     fn only_a_failed_test_counts_as_caught() {

@@ -12,7 +12,7 @@ pub(super) struct Bug {
 }
 
 /// Proves that a bug gets planted and that a failure is seen.
-const CANARY: Bug = Bug {
+pub(super) const CANARY: Bug = Bug {
     name: "canary",
     caught_by: Target { package: "entresol-planted", test: "canary" },
     test: "canary_dies_only_when_planted",
