@@ -94,7 +94,8 @@ struct BoutArguments {
     /// Elements that a round of a queue pushes, and pops.
     #[arg(long, default_value_t = 100_000)]
     queue: u64,
-    /// Threads of contestants whose reads block.
+    /// Threads of contestants whose reads block; of rows in order Entresol has as many operations
+    /// in flight.
     #[arg(long, default_value_t = 16)]
     threads: usize,
     /// What Entresol's writes survive outside the synced phase.

@@ -1,5 +1,6 @@
-//! Entresol's ordered tables: two threads, each with a session that keeps 64 operations in flight,
-//! and one for merges and reclaim. The store is filled to the plan's share of its capacity.
+//! Entresol's ordered tables: two threads, each with a session that keeps half of the operations in
+//! flight that peers have threads for, and one thread for merges and reclaim. The store is filled to
+//! the plan's share of its capacity.
 //!
 //! Writes survive the death of the process, as those of the peers' unsynced logs and page caches
 //! do. A pop is a scan of one row, then a remove.
@@ -27,7 +28,6 @@ use crate::plan::{self, Course, KEY_BYTES, Phase, Plan, QUEUE_LENGTH};
 use crate::turn::{Action, Ticket, Turn};
 
 const THREADS: usize = 2;
-const DEPTH: usize = 64;
 /// The part of the cap that is not the engine's: the program, its threads, their stacks.
 const PROGRAM_BYTES: u64 = 10 << 20;
 /// What a change takes in memory besides its bytes.
@@ -47,6 +47,8 @@ struct Tables {
     store: Arc<Tiered>,
     tree: Arc<Tree>,
     course: Course,
+    /// Operations in flight of a session.
+    depth: usize,
     merges: Option<Merges>,
 }
 
@@ -83,7 +85,8 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let store = Tiered::open_reserving(device, options, tables.memory_bytes_max(), now())?;
     let tree = Arc::new(Tree::open(Arc::clone(&store), tables, now())?);
     let merges = Some(Merges::start(Arc::clone(&tree))?);
-    Ok(Box::new(Tables { store, tree, course: plan.course, merges }))
+    let (course, depth) = (plan.course, (plan.threads / THREADS).max(1));
+    Ok(Box::new(Tables { store, tree, course, depth, merges }))
 }
 
 /// Bytes of the device, and of the journal on it.
@@ -113,7 +116,7 @@ impl Contestant for Tables {
         play_threads(turns, |turn| {
             // The table of a row is opened, and that needs a session with nothing in flight.
             let is_alone = self.course == Course::Tables || turn.phase() == Phase::Queue;
-            let depth = if is_alone { 1 } else { DEPTH };
+            let depth = if is_alone { 1 } else { self.depth };
             let users = SessionUsers::One;
             let options = SessionOptions { depth, users, read_buffer_bytes: 16 << 10 };
             let session = self.tree.session(options)?;
