@@ -1,6 +1,6 @@
 //! Entresol's ordered tables: two threads, each with a session that keeps half of the operations in
-//! flight that peers have threads for, and one thread for merges and reclaim. The store is filled to
-//! the plan's share of its capacity.
+//! flight that peers have threads for, and one thread for merges and reclaim. The store is filled
+//! to the plan's share of its capacity.
 //!
 //! Writes survive the death of the process, as those of the peers' unsynced logs and page caches
 //! do. A pop is a scan of one row, then a remove.
