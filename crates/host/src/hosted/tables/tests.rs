@@ -78,7 +78,7 @@ fn has_row(host: &HostedStore<Nothing>, number: u32) -> bool {
 
 #[test]
 fn ordered_tables_are_opened_when_asked_for_and_settled_when_the_store_is_closed() {
-    const ROWS: u32 = 60_000;
+    const ROWS: u32 = 80_000;
     let device = Arc::new(MemoryDevice::new(256 << 20).unwrap());
     let host = hosted(tiered(&device, 16 << 20));
     assert_eq!(host.figures().unwrap().tree, None);
