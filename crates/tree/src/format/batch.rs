@@ -336,7 +336,7 @@ impl BatchBuilder {
         let end = Sequence(sequence.0 + u64::from(self.count));
         context.next = (self.count > 0).then_some(end);
         context.table = self.table;
-        if !planted!("batch-continues-another-key") {
+        if context.key.is_empty() || !planted!("batch-continues-another-key") {
             context.key.clone_from(&self.key);
         }
     }

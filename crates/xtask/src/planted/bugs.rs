@@ -89,7 +89,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "journal-cut-by-the-newest-pass",
         caught_by: TABLES,
-        test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
+        test: "joining::tables_whose_leaves_join_are_a_prefix_of_the_batches_after_any_crash",
     },
     Bug {
         name: "empty-leaf-of-its-neighbour",
