@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use entresol_flash::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
-pub(crate) use copied::{Copied, Keys, next_key};
+pub(crate) use copied::{Copied, Keys, Quota, next_key};
 pub(crate) use directory::{Counted, CountedLeaf, Directory, Span, Uncounted};
 pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};

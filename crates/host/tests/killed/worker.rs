@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use entresol_host::{Answer, Extent, HostedStore, Outbox, now};
+use entresol_host::{HostedStore, now};
 use entresol_tier::{Durability, Error, ErrorKind, Result};
 use entresol_tree::{Action, Outcome, Session, Table, Write, WriteBatch};
 
@@ -17,20 +17,7 @@ use crate::plan::{Change, Deed, PASSING, Step, StepAt, TABLES, WRITERS, table_na
 /// So often a step that finds no room is tried again.
 const ATTEMPTS: u32 = 200_000;
 
-/// Entries of no table are neither written nor read.
-#[derive(Debug, Default)]
-struct Nothing;
-
-impl Outbox for Nothing {
-    fn add(&mut self, _token: u64, _answer: &Answer<'_>) {}
-    fn append(&mut self, _others: &mut Nothing) {}
-    fn extent(&self) -> Extent {
-        Extent::default()
-    }
-    fn truncate(&mut self, _extent: Extent) {}
-}
-
-type Store = HostedStore<Nothing>;
+type Store = HostedStore<()>;
 
 /// Writes until it is killed.
 pub(crate) fn work(life: &Life, round: u64) {

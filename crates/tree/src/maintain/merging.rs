@@ -22,8 +22,8 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{
-    Copied, Group, Keys, LeafAt, LeafKeys, Member, NewChild, Place, ROOT_PAGE, Replacement, Table,
-    is_empty,
+    Copied, Group, Keys, LeafAt, LeafKeys, Member, NewChild, Place, Quota, ROOT_PAGE, Replacement,
+    Table, is_empty,
 };
 use counted::removes;
 
@@ -235,7 +235,7 @@ impl Work {
         self.high.clone_from(&group.at.high);
         let mut copied = Copied::default();
         let arena = site.shared.arena.read();
-        copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
+        copied.copy_range(&state.pending, &arena, self.keys(), Quota::ALL);
         copied.retain_through(site.through);
         Ok(Located { group, copied })
     }
@@ -335,7 +335,7 @@ impl Work {
         self.high = Some(high);
         input.copied = Copied::default();
         let arena = site.shared.arena.read();
-        input.copied.copy_range(&state.pending, &arena, self.keys(), usize::MAX);
+        input.copied.copy_range(&state.pending, &arena, self.keys(), Quota::ALL);
         Ok(())
     }
 
@@ -514,7 +514,7 @@ impl Work {
         let mut keys = Copied::default();
         {
             let state = self.table.lock();
-            keys.copy_range(&state.pending, &site.shared.arena.read(), self.keys(), usize::MAX);
+            keys.copy_range(&state.pending, &site.shared.arena.read(), self.keys(), Quota::ALL);
         }
         let mut last: &[u8] = &[];
         let changes = keys.changes();

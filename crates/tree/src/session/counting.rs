@@ -21,7 +21,8 @@ use crate::rows::RowBuffer;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::table::{
-    Copied, Counted, CountedLeaf, Keys, LeafToCount, Place, Span, State, Table, Uncounted, is_empty,
+    Copied, Counted, CountedLeaf, Keys, LeafToCount, Place, Quota, Span, State, Table, Uncounted,
+    is_empty,
 };
 
 /// Which rows are counted.
@@ -255,7 +256,7 @@ impl Counting {
         };
         let keys = Keys { low: &leaf.low, high: leaf.at.high.as_deref() };
         self.copied = Copied::default();
-        self.copied.copy_range(pending, &arena, keys, usize::MAX);
+        self.copied.copy_range(pending, &arena, keys, Quota::ALL);
         let at = leaf.at.clone();
         self.leaf = Some(leaf);
         if is_empty(&at.child) { Look::Waiting } else { Look::Page(Place::Leaf(at)) }

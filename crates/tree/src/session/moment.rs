@@ -13,7 +13,7 @@ use entresol_planted::planted;
 
 use crate::sequence::Sequence;
 use crate::shared::Shared;
-use crate::table::{Copied, Keys, Side, Table};
+use crate::table::{Copied, Keys, Quota, Side, Table};
 
 /// Keys whose waiting changes make rows, most of them in a view.
 const VIEW_ROWS_MAX: usize = 4096;
@@ -79,7 +79,7 @@ impl Moment {
             );
             return Err(Error::new(ErrorKind::Busy, detail));
         }
-        let most = limit.min(VIEW_ROWS_MAX);
+        let most = Quota::of_rows(limit.min(VIEW_ROWS_MAX));
         let keys = Keys { low: &self.low, high: self.high.as_deref() };
         let mut copied = Copied::default();
         // Changes of a batch are entered one by one, under this lock.
@@ -87,8 +87,8 @@ impl Moment {
         let state = table.lock();
         let arena = shared.arena.read();
         let end = match side {
-            Side::Low => copied.copy_rows(&state.pending, &arena, keys, most),
-            Side::High => copied.copy_rows_back(&state.pending, &arena, keys, most),
+            Side::Low => copied.copy_range(&state.pending, &arena, keys, most),
+            Side::High => copied.copy_range_back(&state.pending, &arena, keys, most),
         };
         let (through, created) = (journal.last(), state.directory.created());
         self.view = Some(View { through, created, copied });

@@ -20,7 +20,7 @@ use crate::merge::{Cursor, Gathered, Leaf, MergeError, Pushed, Resolved};
 use crate::rows::RowForm;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
-use crate::table::{Copied, EndBound, Keys, LeafAt, Place, Side, State, Table, is_empty};
+use crate::table::{Copied, EndBound, Keys, LeafAt, Place, Quota, Side, State, Table, is_empty};
 
 /// Which rows a scan reads.
 #[derive(Debug, Clone, Copy)]
@@ -295,7 +295,7 @@ impl Scanning {
             return (moment.waiting(Keys { low, high }), end);
         }
         let (pending, arena) = (&state.pending, shared.arena.read());
-        let most = self.limit - self.gathered.rows.len();
+        let most = Quota::of(self.limit - self.gathered.rows.len());
         let mut copied = Copied::default();
         let end = match self.order {
             Order::Ascending => {

@@ -34,18 +34,23 @@ pub(crate) fn next_key(pending: &Pending, arena: &Arena, key: &[u8]) -> Option<V
 const PASSED_MAX: usize = 1024;
 
 /// How many keys a copy still takes: those whose changes may make rows, and some more.
-struct Quota {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quota {
     rows: usize,
     keys: usize,
 }
 
 impl Quota {
-    fn of(rows: usize) -> Quota {
+    /// All changes of a range.
+    pub(crate) const ALL: Quota = Quota { rows: usize::MAX, keys: usize::MAX };
+
+    /// So many rows, and a bound of the keys that are passed over.
+    pub(crate) fn of(rows: usize) -> Quota {
         Quota { rows, keys: rows.saturating_add(PASSED_MAX) }
     }
 
-    /// However many keys are passed over.
-    fn of_rows(rows: usize) -> Quota {
+    /// So many rows, however many keys are passed over.
+    pub(crate) fn of_rows(rows: usize) -> Quota {
         Quota { rows, keys: usize::MAX }
     }
 
@@ -86,30 +91,9 @@ impl Copied {
         }
     }
 
-    /// Copies the changes of `keys`, those of `limit` keys at most. The key at which it stopped, if
-    /// it did.
+    /// Copies the changes of the lowest of `keys`, as far as the quota goes. The key at which it
+    /// stopped, if it did.
     pub(crate) fn copy_range(
-        &mut self,
-        pending: &Pending,
-        arena: &Arena,
-        keys: Keys<'_>,
-        limit: usize,
-    ) -> Option<Vec<u8>> {
-        self.copy_up(pending, arena, keys, Quota::of(limit))
-    }
-
-    /// As `copy_range`, for `rows` keys that may have rows, and for all others before them.
-    pub(crate) fn copy_rows(
-        &mut self,
-        pending: &Pending,
-        arena: &Arena,
-        keys: Keys<'_>,
-        rows: usize,
-    ) -> Option<Vec<u8>> {
-        self.copy_up(pending, arena, keys, Quota::of_rows(rows))
-    }
-
-    fn copy_up(
         &mut self,
         pending: &Pending,
         arena: &Arena,
@@ -129,30 +113,9 @@ impl Copied {
         None
     }
 
-    /// Copies the changes of the highest of `keys`, those of `limit` keys at most. The lowest key
-    /// that it copied, if it left others.
+    /// Copies the changes of the highest of `keys`, as far as the quota goes. The lowest key that
+    /// it copied, if it left others.
     pub(crate) fn copy_range_back(
-        &mut self,
-        pending: &Pending,
-        arena: &Arena,
-        keys: Keys<'_>,
-        limit: usize,
-    ) -> Option<Vec<u8>> {
-        self.copy_down(pending, arena, keys, Quota::of(limit))
-    }
-
-    /// As `copy_range_back`, for `rows` keys that may have rows, and for all others above them.
-    pub(crate) fn copy_rows_back(
-        &mut self,
-        pending: &Pending,
-        arena: &Arena,
-        keys: Keys<'_>,
-        rows: usize,
-    ) -> Option<Vec<u8>> {
-        self.copy_down(pending, arena, keys, Quota::of_rows(rows))
-    }
-
-    fn copy_down(
         &mut self,
         pending: &Pending,
         arena: &Arena,

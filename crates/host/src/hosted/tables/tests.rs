@@ -6,22 +6,9 @@ use entresol_tree::{Action, Outcome, RowAt, Write, WriteBatch};
 
 use super::*;
 use crate::clock::ForeignClock;
-use crate::hosted::{Answer, Extent, HostedStore, Outbox};
+use crate::hosted::HostedStore;
 
-/// Nothing is answered that is not of a table.
-#[derive(Debug, Default)]
-struct Nothing;
-
-impl Outbox for Nothing {
-    fn add(&mut self, _token: u64, _answer: &Answer<'_>) {}
-    fn append(&mut self, _others: &mut Nothing) {}
-    fn extent(&self) -> Extent {
-        Extent::default()
-    }
-    fn truncate(&mut self, _extent: Extent) {}
-}
-
-fn hosted(tiered: Arc<Tiered>) -> Arc<HostedStore<Nothing>> {
+fn hosted(tiered: Arc<Tiered>) -> Arc<HostedStore<()>> {
     let tables = Tables::new(TreeOptions::default());
     HostedStore::over(tiered, tables, ForeignClock::default()).unwrap()
 }
@@ -40,7 +27,7 @@ fn tiered(device: &Arc<MemoryDevice>, journal_bytes: u64) -> Arc<Tiered> {
 }
 
 /// Puts a row into the ordered table `rows`.
-fn put_row(host: &HostedStore<Nothing>, number: u32) -> Result<()> {
+fn put_row(host: &HostedStore<()>, number: u32) -> Result<()> {
     let put = |session: &mut Session| {
         let table = session.table(Timestamp(1), b"rows")?;
         let key = number.to_be_bytes();
@@ -59,7 +46,7 @@ fn put_row(host: &HostedStore<Nothing>, number: u32) -> Result<()> {
     host.with_tables(put).unwrap()
 }
 
-fn has_row(host: &HostedStore<Nothing>, number: u32) -> bool {
+fn has_row(host: &HostedStore<()>, number: u32) -> bool {
     let get = |session: &mut Session| {
         let table = session.table(Timestamp(1), b"rows").unwrap();
         let mut found = false;
