@@ -1,6 +1,5 @@
 package io.entresol.cassandra;
 
-import io.entresol.TableBatch;
 import io.entresol.TableCursor;
 import io.entresol.TableRange;
 import java.util.Collection;
@@ -11,8 +10,6 @@ import org.apache.cassandra.service.StorageService;
 
 /** Removes the partitions of a table that the ring gives to other nodes: nobody writes to them. */
 final class Cleanup {
-    private static final int BATCH_BYTES = 64 << 10;
-
     private final EntresolMemtable memtable;
 
     Cleanup(EntresolMemtable memtable) {
@@ -29,7 +26,7 @@ final class Cleanup {
                     + "; expected some: it may not have joined the ring");
         }
         long removed = 0;
-        try (TableBatch batch = memtable.batch();
+        try (Batches batches = new Batches(memtable.batch());
                 TableCursor records = memtable.table().scanUnfolded(TableRange.ALL)) {
             RowKey.Owner owner = null;
             boolean goes = false;
@@ -41,21 +38,11 @@ final class Cleanup {
                     removed += goes ? 1 : 0;
                 }
                 if (goes) {
-                    batch.remove(memtable.table(), key);
-                }
-                if (batch.bytes() >= BATCH_BYTES) {
-                    write(batch);
+                    batches.next().remove(memtable.table(), key);
                 }
             }
-            write(batch);
+            batches.write();
         }
         return removed;
-    }
-
-    private static void write(TableBatch batch) {
-        if (batch.bytes() > 0) {
-            batch.write();
-            batch.clear();
-        }
     }
 }

@@ -45,6 +45,7 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     private final Temporaries temporaries;
     private final LongAdder bytes = new LongAdder();
     private volatile Generation generation;
+    private volatile long partitions;
     /** Its rows go, and nobody flushes them. */
     private volatile boolean leaving;
     private volatile boolean isSwitchedOut;
@@ -86,6 +87,8 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
             try (TableBatch batch = writer.batch(update, codec)) {
                 lower(update.stats().minTimestamp, batch);
                 batch.write();
+                // Not before it is written: who comes meanwhile records it, too.
+                updateMin(minTimestamp, update.stats().minTimestamp);
                 bytes.add(batch.bytes());
             }
         });
@@ -120,7 +123,6 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
                     generation = generation.withLeast(timestamp);
                 }
                 node.catalog.add(batch, generation);
-                updateMin(minTimestamp, timestamp);
             }
         }
     }
@@ -282,11 +284,18 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         Snapshots.write(getFlushSet(null, null), cfs, name);
     }
 
+    /** As of the patrol's last walk; 0 before the first one of this process. */
     @Override
     public long partitionCount() {
-        return 0;
+        return partitions;
     }
 
+    /** Says how many partitions a walk over the table has met. */
+    void notePartitions(long count) {
+        partitions = count;
+    }
+
+    /** Bytes of updates since the start: what is on flash is in the store's figures. */
     @Override
     public long getLiveDataSize() {
         return bytes.sum();

@@ -1,7 +1,6 @@
 package io.entresol.cassandra;
 
 import io.entresol.OrderedTable;
-import io.entresol.TableBatch;
 import io.entresol.TableCursor;
 import io.entresol.TableRange;
 import java.nio.ByteBuffer;
@@ -24,18 +23,17 @@ import org.apache.cassandra.utils.btree.BTree;
  * that ends them, which stands behind those of its rows in the journal.
  */
 final class Patrol {
-    private static final int BATCH_BYTES = 64 << 10;
-
     private final EntresolMemtable memtable;
     private final TableMetadata metadata;
     private final Purge purge;
     private final LongConsumer pace;
     private final RowFold.Folding folding;
     private final OrderedTable table;
-    private TableBatch batch;
+    private Batches batches;
     private RowKey.Owner owner;
     private Head head = Head.NONE;
     private long parts;
+    private long partitions;
 
     /**
      * @param pace is told how many bytes were walked over, and returns when the walk may go on
@@ -51,21 +49,23 @@ final class Patrol {
 
     /** Walks over the whole table; how many parts were added. */
     long walk() {
-        try (TableBatch all = memtable.batch();
+        try (Batches all = new Batches(memtable.batch());
                 TableCursor records = table.scanUnfolded(TableRange.ALL)) {
-            batch = all;
+            batches = all;
             while (records.next()) {
                 byte[] key = records.key();
                 if (owner == null || !owner.owns(key)) {
                     endPartition();
                     owner = RowKey.owner(key, metadata);
+                    partitions++;
                 }
                 look(key, records);
                 pace.accept(key.length + Math.max(0, records.baseLength()));
             }
             endPartition();
-            write();
+            batches.write();
         }
+        memtable.notePartitions(partitions);
         return parts;
     }
 
@@ -79,7 +79,7 @@ final class Patrol {
         DeletionTime shadow = shadow(clustering);
         if (purge.shouldPurge(shadow)) {
             add(key, row(clustering, Row.Deletion.regular(shadow)));
-        } else if (purge.touches(purgeMoment(record))) {
+        } else if (purge.touches(RowCodec.purgeMoment(record))) {
             add(key, row(clustering, Row.Deletion.LIVE));
         }
     }
@@ -91,14 +91,6 @@ final class Patrol {
         return range != null && range.deletionTime().supersedes(whole) ? range.deletionTime() : whole;
     }
 
-    private static long purgeMoment(TableCursor record) {
-        long moment = record.hasBase() ? RowCodec.purgeMoment(record.baseSlice()) : Long.MAX_VALUE;
-        for (int part = 0; part < record.parts(); part++) {
-            moment = Math.min(moment, RowCodec.purgeMoment(record.partSlice(part)));
-        }
-        return moment;
-    }
-
     private static Row row(Clustering<?> clustering, Row.Deletion deletion) {
         return BTreeRow.create(clustering, LivenessInfo.EMPTY, deletion, BTree.empty());
     }
@@ -106,9 +98,9 @@ final class Patrol {
     private void endPartition() {
         if (owner != null && head.hasPurgeable(purge, metadata)) {
             // Behind the parts of the partition's rows.
-            write();
+            batches.write();
             byte[] end = folding.codec.ending(purge);
-            batch.add(table, RowKey.of(owner.prefix(), RowKey.HEAD), end);
+            batches.next().add(table, RowKey.of(owner.prefix(), RowKey.HEAD), end);
             parts++;
         }
         head = Head.NONE;
@@ -117,18 +109,8 @@ final class Patrol {
     private void add(byte[] key, Row row) {
         try (DataOutputBuffer out = new DataOutputBuffer()) {
             folding.codec.write(row, out);
-            batch.add(table, ByteBuffer.wrap(key), out.asNewBuffer());
+            batches.next().add(table, ByteBuffer.wrap(key), out.asNewBuffer());
         }
         parts++;
-        if (batch.bytes() >= BATCH_BYTES) {
-            write();
-        }
-    }
-
-    private void write() {
-        if (batch.bytes() > 0) {
-            batch.write();
-            batch.clear();
-        }
     }
 }

@@ -15,11 +15,14 @@ import org.apache.cassandra.utils.FBUtilities;
  * @param maxTimestamp a timestamp below this is older than what SSTables hold
  */
 record Purge(long now, long before, long maxTimestamp) implements DeletionPurger {
-    /** What may go now. */
+    /** Nothing may go. */
+    static final Purge NOTHING = new Purge(0, Long.MIN_VALUE, Long.MIN_VALUE);
+
+    /** What may go now. It asks for the table's SSTables. */
     static Purge of(ColumnFamilyStore cfs, TableMetadata metadata) {
         long now = FBUtilities.nowInSeconds();
         if (cfs == null || cfs.getCompactionStrategyManager().onlyPurgeRepairedTombstones()) {
-            return new Purge(now, Long.MIN_VALUE, Long.MIN_VALUE);
+            return NOTHING;
         }
         long least = Long.MAX_VALUE;
         for (SSTableReader sstable : cfs.getLiveSSTables()) {

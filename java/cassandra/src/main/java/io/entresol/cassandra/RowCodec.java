@@ -1,5 +1,6 @@
 package io.entresol.cassandra;
 
+import io.entresol.TableRow;
 import io.entresol.cassandra.Layouts.Known;
 import io.entresol.cassandra.Layouts.Layout;
 import java.io.IOException;
@@ -59,6 +60,15 @@ final class RowCodec {
             // Bytes of the layout's number.
         }
         return Integer.toUnsignedLong(value.getInt(at));
+    }
+
+    /** The least purge moment of a record's base and parts. */
+    static long purgeMoment(TableRow record) {
+        long moment = record.hasBase() ? purgeMoment(record.baseSlice()) : Long.MAX_VALUE;
+        for (int part = 0; part < record.parts(); part++) {
+            moment = Math.min(moment, purgeMoment(record.partSlice(part)));
+        }
+        return moment;
     }
 
     /** Appends the value of a row, with its clustering or with none. */

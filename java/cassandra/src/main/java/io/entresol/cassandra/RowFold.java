@@ -37,9 +37,15 @@ final class RowFold implements MergeFunction {
         if (RowCodec.isHead(first)) {
             return row.parts() == 0 ? KEEP : foldHead(row);
         }
+        long moment = RowCodec.purgeMoment(row);
+        if (row.parts() == 0 && moment == Long.MAX_VALUE) {
+            return KEEP;
+        }
+        if (moment == Long.MAX_VALUE) {
+            return foldRow(row, Purge.NOTHING);
+        }
         Purge purge = purges.get();
-        return row.parts() == 0 && !purge.touches(RowCodec.purgeMoment(first)) ? KEEP
-                : foldRow(row, purge);
+        return row.parts() == 0 && !purge.touches(moment) ? KEEP : foldRow(row, purge);
     }
 
     private byte[] foldHead(TableRow row) {

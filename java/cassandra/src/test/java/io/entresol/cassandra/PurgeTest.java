@@ -88,6 +88,7 @@ class PurgeTest {
         TestClock.advance(GRACE + 60);
         purge(memtable);
         assertEquals(shown, LocalNode.execute("SELECT * FROM %s.hidden").size());
+        assertEquals(4, memtable.partitionCount());
         // Each partition but the one that was deleted has its static row.
         assertEquals(shown + 3, records(memtable));
         assertFalse(LocalNode.execute("SELECT * FROM %s.hidden WHERE k = 1").isEmpty());
