@@ -1,6 +1,7 @@
 package io.entresol.cassandra;
 
 import io.entresol.OrderedTable;
+import io.entresol.StoreException;
 import io.entresol.TableBatch;
 import io.entresol.cassandra.Catalog.Generation;
 import io.entresol.cassandra.PartitionReader.Source;
@@ -24,10 +25,12 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 
 /**
@@ -72,9 +75,22 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         node.watch(this);
     }
 
-    /** What Cassandra calls for a configuration; it takes what it knows out of the map. */
+    /**
+     * What Cassandra calls for a configuration; it takes what it knows out of the map. Where a
+     * statement names the configuration first, a store that cannot be opened refuses the statement.
+     * At a start it is opened by the first table: Cassandra would answer a failure here with an
+     * empty table of its own.
+     */
     public static Factory factory(Map<String, String> parameters) {
-        return new EntresolFactory(Parameters.of(parameters));
+        EntresolFactory factory = new EntresolFactory(Parameters.of(parameters));
+        if (StorageService.instance.isInitialized()) {
+            try {
+                NodeStore.of(factory.parameters());
+            } catch (StoreException refused) {
+                throw new ConfigurationException(refused.getMessage(), refused);
+            }
+        }
+        return factory;
     }
 
     @Override

@@ -13,6 +13,7 @@ import java.util.stream.StreamSupport;
 import javax.management.JMX;
 import javax.management.ObjectName;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
+import org.apache.cassandra.exceptions.ConfigurationException;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
@@ -57,6 +58,16 @@ class LifecycleTest {
     private static StoreMXBean store() throws Exception {
         return JMX.newMXBeanProxy(ManagementFactory.getPlatformMBeanServer(),
                 new ObjectName(StoreBean.NAME), StoreMXBean.class);
+    }
+
+    @Test
+    void aTableWhoseStoreCannotBeOpenedIsNotMade() {
+        String made = "CREATE TABLE %s.refused (k int PRIMARY KEY) WITH memtable = ";
+        ConfigurationException refused = assertThrows(ConfigurationException.class,
+                () -> LocalNode.execute(made + "'absent'"));
+        assertTrue(refused.getMessage().contains("no folder/store"), refused.getMessage());
+        LocalNode.execute(made + "'entresol'");
+        assertEquals(0, count("refused"));
     }
 
     @Test

@@ -52,6 +52,10 @@ final class LocalNode {
               configurations:
                 default:
                   class_name: SkipListMemtable
+                absent:
+                  class_name: io.entresol.cassandra.EntresolMemtable
+                  parameters:
+                    store_devices: %2$s/no folder/store
                 entresol:
                   class_name: io.entresol.cassandra.EntresolMemtable
                   parameters:

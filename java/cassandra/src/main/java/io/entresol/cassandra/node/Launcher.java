@@ -37,6 +37,10 @@ public final class Launcher {
         if (!HELPS.containsKey(command)) {
             boolean asked = List.of("help", "--help", "-h").contains(command);
             (asked ? System.out : System.err).print(HELP);
+            if (!asked) {
+                System.err.println("entresol-cassandra: there is no command '" + command
+                        + "'; expected one of those above");
+            }
             return asked ? 0 : FAILED_TO_RUN;
         }
         List<String> rest = arguments.subList(1, arguments.size());
