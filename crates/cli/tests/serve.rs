@@ -7,8 +7,8 @@ mod served;
 #[expect(dead_code, reason = "a server is started by what has a socket for it")]
 mod support;
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ use support::Directory;
 struct Unopened {
     child: Child,
     socket: PathBuf,
-    /// Open for both, it keeps whoever reads the key waiting.
-    key: File,
+    /// A pipe: who opens it to read the key waits for who writes it, and the other way round.
+    key: PathBuf,
 }
 
 impl Unopened {
@@ -33,7 +33,6 @@ impl Unopened {
     fn start(directory: &Directory, output: fn() -> Stdio) -> Unopened {
         let (key, socket) = (directory.0.join("key"), directory.0.join("socket"));
         mkfifo(&key, Mode::S_IRWXU).expect("a pipe can be made");
-        let pipe = OpenOptions::new().read(true).write(true).open(&key).expect("it is there");
         let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
             .args(["serve", "--memory", "64MiB", "--port", "", "--durability", "memory"])
             .args(["--capacity", "160MiB", "--dir", &directory.path("data"), "--unix"])
@@ -49,12 +48,12 @@ impl Unopened {
             assert!(child.try_wait().expect("it is ours").is_none(), "it ended too early");
             std::thread::yield_now();
         }
-        Unopened { child, socket, key: pipe }
+        Unopened { child, socket, key }
     }
 
     /// Gives it its key.
-    fn open(mut self) -> Child {
-        self.key.write_all(&[7; 32]).expect("it takes the key");
+    fn open(self) -> Child {
+        fs::write(&self.key, [7; 32]).expect("it takes the key");
         self.child
     }
 }
@@ -64,9 +63,9 @@ impl Unopened {
 fn a_signal_ends_a_server_that_has_not_opened_its_store() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let directory = Directory::new(&format!("unopened-{signal}"));
-        let server = Unopened::start(&directory, Stdio::null);
+        let mut server = Unopened::start(&directory, Stdio::null);
         kill(Pid::from_raw(server.child.id().cast_signed()), signal).expect("it runs");
-        let status = server.open().wait().expect("it ends");
+        let status = server.child.wait().expect("it ends");
         assert_eq!(status.signal(), Some(signal as i32), "{status}");
     }
 }
