@@ -316,7 +316,7 @@ int64_t entresol_scan_close(int64_t scan);
  *
  * with kind 1 put, 2 remove, 3 add a part; 4 the row is absent, 5 it is present, 6 it has this
  * value. It has up to half of a segment. Either all of it is durable or nothing; readers see its
- * rows one by one. Conditions speak of the rows before the batch.
+ * rows one by one, but for scans of one moment. Conditions speak of the rows before the batch.
  */
 
 /* The table that a name of 1 byte to 2 KiB names; its address. It comes into being with its first
@@ -347,11 +347,17 @@ int64_t entresol_table_get(int64_t table, int64_t key, int64_t length, int64_t o
 /* A page of records; how many. The words: { address of the lowest key; its length; address of the
  * key at which the range ends, not included; its length; flags: 1 there is such a key, 2 from the
  * highest row down, 4 the first word is a rank: the page begins with the row that has so many rows
- * below it, in a table that keeps counts, and has no bounds; most rows; address of the page; its
- * bytes; becomes bytes of the records in it; becomes 1 if more rows may follow }. The next page
- * begins behind the last row: at its key and a zero byte, or, downwards, with its key as the end.
- * If the first row does not fit, there are none, and the ninth word becomes the bytes that it
- * needs. */
+ * below it, in a table that keeps counts, and has no bounds; 8 the page is of one moment, not with
+ * 4; most rows; address of the page; its bytes; becomes bytes of the records in it; becomes 1 if
+ * more rows may follow }. The next page begins behind the last row: at its key and a zero byte, or,
+ * downwards, with its key as the end. If the first row does not fit, there are none, and the ninth
+ * word becomes the bytes that it needs.
+ *
+ * A page of one moment shows each batch whole or not at all, of those rows of the batch that lie in
+ * its range; the next page is of a later moment. It is for ranges of some leaves: where a leaf of
+ * them was merged meanwhile it is read anew. It has 4096 rows with waiting changes at most. Where
+ * merges come between again and again the call does some of them, for up to ten seconds; then it
+ * fails with kind 10. */
 int64_t entresol_table_scan(int64_t table, int64_t words);
 
 /* Removes all rows of a table: at once for those who read later, durable on return. */

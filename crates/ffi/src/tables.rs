@@ -43,6 +43,7 @@ const FOLD_WORDS: usize = 8;
 const HAS_HIGH: u64 = 1;
 const DESCENDING: u64 = 2;
 const BY_RANK: u64 = 4;
+const AT_ONE_MOMENT: u64 = 8;
 
 /// A table as a caller's address leads to it.
 #[derive(Debug)]
@@ -139,40 +140,8 @@ export! {
     entresol_table_scan, Java_io_entresol_heap_engine_Jni_tableScan(table, words) {
         // SAFETY: the caller's promise.
         let (handle, words) = unsafe { (table_at(table), &mut *(words as *mut [u64; SCAN_WORDS])) };
-        let [first, low_length, high, high_length, flags, limit, out, capacity, ..] = *words;
-        let is_by_rank = flags & BY_RANK > 0;
         // SAFETY: as above.
-        let (low, high) = unsafe {
-            let bytes = |address: u64, length: u64| text::bytes(address as i64, length as i64);
-            let low = if is_by_rank { &[] } else { bytes(first, low_length) };
-            (low, (flags & HAS_HIGH > 0).then(|| bytes(high, high_length)))
-        };
-        let order = if flags & DESCENDING > 0 { Order::Descending } else { Order::Ascending };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let table = &handle.table;
-        let begin = |session: &mut Session, visit: Visit<'_>| match is_by_rank {
-            true => session.select(0, now(), RankRange { table, rank: first, limit, order }, visit),
-            false => session.scan(0, now(), RowRange { table, low, high, limit, order }, visit),
-        };
-        let kept = LAST_ROW_BYTES.min(capacity as usize / 4);
-        let scan_bytes_max = (capacity as usize - kept).max(1);
-        let mut page = Ok(Page::default());
-        handle.with_session(|session| {
-            session.set_reading(Reading { form: RowForm::Unfolded, scan_bytes_max });
-            run(session, begin, &mut |outcome| {
-                page = outcome.map(|outcome| match outcome {
-                    Outcome::Rows(rows) => {
-                        let page = Page::of(rows, capacity as usize);
-                        let bytes = &rows.bytes()[..page.bytes];
-                        // SAFETY: the caller's promise: so many bytes fit.
-                        unsafe { copy_out(bytes, out as i64, capacity as i64) };
-                        page
-                    }
-                    _ => Page::default(),
-                });
-            })
-        })?;
-        let page = page.map_err(entresol_host::Failure::from)?;
+        let page = unsafe { scan(handle, words) }?;
         words[8] = if page.count == 0 { page.wanted } else { page.bytes } as u64;
         words[9] = u64::from(page.goes_on);
         Ok(page.count as i64)
@@ -295,6 +264,60 @@ fn run(
         session.poll(1, now(), &mut visit)?;
     }
     Ok(())
+}
+
+/// Scans as the words of a page say, into the page.
+///
+/// # Safety
+/// The words name bytes that are readable, and a page that is writable.
+unsafe fn scan(handle: &TableHandle, words: &[u64; SCAN_WORDS]) -> Result<Page, Failure> {
+    let [first, low_length, high, high_length, flags, limit, out, capacity, ..] = *words;
+    let (is_by_rank, is_whole) = (flags & BY_RANK > 0, flags & AT_ONE_MOMENT > 0);
+    if is_by_rank && is_whole {
+        let sentence = "flags of a scan: expected a rank or one moment, found both".to_owned();
+        return Err(Failure { kind: 2, sentence });
+    }
+    // SAFETY: the caller's promise.
+    let (low, high) = unsafe {
+        let bytes = |address: u64, length: u64| text::bytes(address as i64, length as i64);
+        let low = if is_by_rank { &[] } else { bytes(first, low_length) };
+        (low, (flags & HAS_HIGH > 0).then(|| bytes(high, high_length)))
+    };
+    let order = if flags & DESCENDING > 0 { Order::Descending } else { Order::Ascending };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let table = &handle.table;
+    let rows = RowRange { table, low, high, limit, order };
+    let begin = |session: &mut Session, visit: Visit<'_>| match (is_by_rank, is_whole) {
+        (true, _) => {
+            session.select(0, now(), RankRange { table, rank: first, limit, order }, visit)
+        }
+        (_, true) => session.scan_at_one_moment(0, now(), rows, visit),
+        _ => session.scan(0, now(), rows, visit),
+    };
+    let kept = LAST_ROW_BYTES.min(capacity as usize / 4);
+    let scan_bytes_max = (capacity as usize - kept).max(1);
+    let work = |session: &mut Session| {
+        session.set_reading(Reading { form: RowForm::Unfolded, scan_bytes_max });
+        let mut page = Ok(Page::default());
+        run(session, begin, &mut |outcome| {
+            page = outcome.map(|outcome| match outcome {
+                Outcome::Rows(rows) => {
+                    let page = Page::of(rows, capacity as usize);
+                    let bytes = &rows.bytes()[..page.bytes];
+                    // SAFETY: the caller's promise: so many bytes fit.
+                    unsafe { copy_out(bytes, out as i64, capacity as i64) };
+                    page
+                }
+                _ => Page::default(),
+            });
+        })?;
+        page
+    };
+    match is_whole {
+        // Merges that come between again and again are helped to an end.
+        true => patiently(&handle.host, work),
+        false => handle.with_session(work),
+    }
 }
 
 /// Copies bytes to the caller's memory, if they fit; how many they are.

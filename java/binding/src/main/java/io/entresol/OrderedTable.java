@@ -19,7 +19,7 @@ import java.util.function.Function;
  * {@link StoreException.Kind#POISONED}.
  *
  * <p>Reads see all that was acknowledged before they began. A batch is durable as a whole; readers
- * see its rows one by one.
+ * see its rows one by one, but for scans of a range {@link TableRange#atOneMoment}.
  */
 public final class OrderedTable {
     /** Of a page: what goes before the record. */
@@ -135,9 +135,10 @@ public final class OrderedTable {
 
     /**
      * The rows from the one on that has {@code rank} rows below it, upwards or downwards as the range
-     * says, which has no bounds. The table keeps counts.
+     * says, which has no bounds and is not of one moment. The table keeps counts.
      *
-     * @throws IllegalArgumentException if the rank is negative, or the range has bounds
+     * @throws IllegalArgumentException if the rank is negative, or the range has bounds or is
+     *         {@link TableRange#atOneMoment}
      */
     public TableCursor scanFrom(long rank, TableRange range) {
         if (rank < 0) {
@@ -146,6 +147,10 @@ public final class OrderedTable {
         if (range.low.length > 0 || range.high != null) {
             throw new IllegalArgumentException("a range with bounds; expected one without, since"
                     + " a rank says where it begins");
+        }
+        if (range.isOfMoments) {
+            throw new IllegalArgumentException("a range of one moment; expected another one, since"
+                    + " ranks are counted leaf by leaf");
         }
         return new TableCursor(this, range, true, rank);
     }

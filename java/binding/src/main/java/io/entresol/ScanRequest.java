@@ -11,6 +11,7 @@ final class ScanRequest {
     private static final int HAS_HIGH = 1;
     private static final int DESCENDING = 2;
     private static final int BY_RANK = 4;
+    private static final int AT_ONE_MOMENT = 8;
 
     private final Page page;
 
@@ -38,7 +39,12 @@ final class ScanRequest {
     /** It begins with the row of that rank. */
     void from(long rank) {
         set(0, rank);
-        set(4, page.longWord(4 * Long.BYTES) | BY_RANK);
+        add(BY_RANK);
+    }
+
+    /** The page is of one moment. */
+    void atOneMoment() {
+        add(AT_ONE_MOMENT);
     }
 
     /** Bytes before the rows. */
@@ -58,6 +64,10 @@ final class ScanRequest {
     /** Whether there may be more rows. */
     boolean goesOn() {
         return page.longWord(9 * Long.BYTES) != 0;
+    }
+
+    private void add(int flag) {
+        set(4, page.longWord(4 * Long.BYTES) | flag);
     }
 
     private void set(int word, long value) {

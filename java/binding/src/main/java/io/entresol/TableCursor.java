@@ -5,8 +5,9 @@ import io.entresol.Pages.Page;
 /**
  * A scan of an {@link OrderedTable} that stands on one row at a time, and reads many with a call. It
  * holds no lock. Each page is read as the table is then: rows that are there all the while come once,
- * those that change meanwhile as they were before or after. A cursor that is never closed keeps
- * some memory until it is collected. For one thread at a time.
+ * those that change meanwhile as they were before or after. Pages of a range
+ * {@link TableRange#atOneMoment} show batches whole. A cursor that is never closed keeps some memory
+ * until it is collected. For one thread at a time.
  */
 public final class TableCursor extends TableRow implements AutoCloseable {
     /** In place of a rank: the range says where it begins. */
@@ -26,6 +27,7 @@ public final class TableCursor extends TableRow implements AutoCloseable {
     private byte[] folded;
     /** Of the first row, until that was read. */
     private long rank;
+    private int moments;
 
     TableCursor(OrderedTable table, TableRange range, boolean folds, long rank) {
         this.table = table;
@@ -65,6 +67,14 @@ public final class TableCursor extends TableRow implements AutoCloseable {
         return folded == null || folded == MergeFunction.KEEP ? base() : folded;
     }
 
+    /**
+     * Of how many moments the rows so far are, in a range {@link TableRange#atOneMoment}: 1 as long
+     * as all are of one. 0 of other ranges, and before the first row.
+     */
+    public int moments() {
+        return moments;
+    }
+
     /** Gives memory back; there is no next row then. */
     @Override
     public void close() {
@@ -97,11 +107,15 @@ public final class TableCursor extends TableRow implements AutoCloseable {
             if (rank != BY_KEY) {
                 request.from(rank);
             }
+            if (range.isOfMoments) {
+                request.atOneMoment();
+            }
             long rows = table.scan(request);
             goesOn = request.goesOn();
             next = from;
             end = rows > 0 ? from + (int) request.found() : from;
             if (rows > 0 || !goesOn) {
+                moments += rows > 0 && range.isOfMoments ? 1 : 0;
                 return rows > 0;
             }
             // One row is larger than the page.

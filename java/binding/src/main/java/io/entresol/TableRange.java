@@ -8,21 +8,27 @@ import java.util.Arrays;
  */
 public final class TableRange {
     /** All rows from the lowest key up. */
-    public static final TableRange ALL =
-            new TableRange(new byte[0], null, false, Long.MAX_VALUE, Pages.BYTES);
+    public static final TableRange ALL = new TableRange(
+            new byte[0], null, new Reading(false, Long.MAX_VALUE, Pages.BYTES, false));
 
     final byte[] low;
     final byte[] high;
     final boolean descends;
     final long limit;
     final int pageBytes;
+    final boolean isOfMoments;
 
-    private TableRange(byte[] low, byte[] high, boolean descends, long limit, int pageBytes) {
+    /** What is read with one call, and how. */
+    private record Reading(boolean descends, long limit, int pageBytes, boolean isOfMoments) {
+    }
+
+    private TableRange(byte[] low, byte[] high, Reading reading) {
         this.low = low;
         this.high = high;
-        this.descends = descends;
-        this.limit = limit;
-        this.pageBytes = pageBytes;
+        descends = reading.descends;
+        limit = reading.limit;
+        pageBytes = reading.pageBytes;
+        isOfMoments = reading.isOfMoments;
     }
 
     /** Rows whose keys begin so. */
@@ -42,17 +48,17 @@ public final class TableRange {
 
     /** From this key on, which belongs to the range. */
     public TableRange from(byte[] key) {
-        return new TableRange(key.clone(), high, descends, limit, pageBytes);
+        return new TableRange(key.clone(), high, reading());
     }
 
     /** Up to this key, which does not belong to the range. */
     public TableRange below(byte[] key) {
-        return new TableRange(low, key.clone(), descends, limit, pageBytes);
+        return new TableRange(low, key.clone(), reading());
     }
 
     /** From the highest key down. */
     public TableRange descending() {
-        return new TableRange(low, high, true, limit, pageBytes);
+        return with(new Reading(true, limit, pageBytes, isOfMoments));
     }
 
     /** So many rows at most. */
@@ -60,7 +66,7 @@ public final class TableRange {
         if (rows < 0) {
             throw new IllegalArgumentException("a limit of " + rows + "; expected 0 or more");
         }
-        return new TableRange(low, high, descends, rows, pageBytes);
+        return with(new Reading(descends, rows, pageBytes, isOfMoments));
     }
 
     /**
@@ -72,6 +78,27 @@ public final class TableRange {
             throw new IllegalArgumentException(
                     "a page of " + bytes + " bytes; expected 1 KiB to 64 MiB");
         }
-        return new TableRange(low, high, descends, limit, bytes);
+        return with(new Reading(descends, limit, bytes, isOfMoments));
+    }
+
+    /**
+     * What is read with one call is of one moment: a batch over several of its rows is seen whole or
+     * not at all. {@link TableCursor#moments} says of how many moments the rows are; with
+     * {@link #pageBytes} that hold the range they are of one, unless more than 4096 of them wait
+     * for merges. For ranges of some leaves, as one partition of many is: where a leaf of the range
+     * was merged meanwhile it is read anew. Where merges come between again and again the cursor's
+     * {@code next} does some of them, for up to ten seconds; then it throws a {@link StoreException}
+     * of kind {@link StoreException.Kind#BUSY}.
+     */
+    public TableRange atOneMoment() {
+        return with(new Reading(descends, limit, pageBytes, true));
+    }
+
+    private Reading reading() {
+        return new Reading(descends, limit, pageBytes, isOfMoments);
+    }
+
+    private TableRange with(Reading reading) {
+        return new TableRange(low, high, reading);
     }
 }
