@@ -344,6 +344,19 @@ int64_t entresol_table_close(int64_t table);
 int64_t entresol_table_get(int64_t table, int64_t key, int64_t length, int64_t out,
         int64_t capacity);
 
+/* Gets the rows of several keys of one table or several, all at once, so that the device reads them
+ * side by side; how many rows there are. The words: { address of the keys; their bytes; address of
+ * a place for the answers; its bytes; becomes the bytes of the answers, which are there if they
+ * have room: else call again with more }. Keys and answers stand one after the other, with nothing
+ * between, and answers are in the order of their keys:
+ *
+ *   key    { table's address in 64 bits; key's length; 0; key }
+ *   answer { bytes of the row, 0 if there is none; row }
+ *
+ * Each row is as it is when it is read, as with as many calls of `entresol_table_get`. Where one
+ * cannot be read the call fails. */
+int64_t entresol_tables_get(int64_t store, int64_t words);
+
 /* A page of records; how many. The words: { address of the lowest key; its length; address of the
  * key at which the range ends, not included; its length; flags: 1 there is such a key, 2 from the
  * highest row down, 4 the first word is a rank: the page begins with the row that has so many rows

@@ -7,6 +7,7 @@
 
 mod batch;
 mod folding;
+mod gets;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ use crate::text::Failure;
 use batch::Batch;
 pub(crate) use folding::Folds;
 use folding::{Question, RemoteMerge, Reply};
+use gets::Gets;
 
 /// How long a writer makes room, or waits until others have, before it is refused.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,6 +39,8 @@ const LAST_ROW_BYTES: usize = 8 << 10;
 const SCAN_WORDS: usize = 10;
 /// Words of a batch.
 const WRITE_WORDS: usize = 5;
+/// Words of several gets.
+const GET_WORDS: usize = 5;
 /// Words of a question.
 const FOLD_WORDS: usize = 8;
 /// Flags of a scan.
@@ -132,6 +136,32 @@ export! {
             })
         })?;
         Ok(found.map_err(entresol_host::Failure::from)? as i64)
+    }
+}
+
+export! {
+    /// Gets several rows of any tables, as five words say; how many there are. All are read side by
+    /// side. The last word becomes the bytes of the answers: they are there if they have room.
+    entresol_tables_get, Java_io_entresol_heap_engine_Jni_tablesGet(store, words) {
+        // SAFETY: the caller's promise.
+        let (store, words) = unsafe { (store_at(store), &mut *(words as *mut [u64; GET_WORDS])) };
+        let [keys, length, out, capacity, _] = *words;
+        // SAFETY: as above.
+        let keys = unsafe { text::bytes(keys as i64, length as i64) };
+        // SAFETY: the caller's promise, for the addresses of tables.
+        let gets = unsafe { Gets::parse(keys, &store.host) }?;
+        let reading = Reading { form: RowForm::Unfolded, ..Reading::default() };
+        let answers = store.host.with_tables(|session| {
+            session.set_reading(reading);
+            gets.run(session)
+        })?;
+        let answers = answers.map_err(entresol_host::Failure::from)?;
+        words[4] = answers.bytes() as u64;
+        if answers.bytes() <= capacity as usize {
+            // SAFETY: the caller's promise: so many bytes fit.
+            unsafe { copy_out(&answers.concat(), out as i64, capacity as i64) };
+        }
+        Ok(answers.found() as i64)
     }
 }
 

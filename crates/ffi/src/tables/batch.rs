@@ -108,7 +108,8 @@ impl<'a> Record<'a> {
     }
 }
 
-fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
+/// A word of 32 bits, and what is behind it.
+pub(super) fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (word, rest) = bytes.split_first_chunk()?;
     Some((u32::from_le_bytes(*word), rest))
 }

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "what callers in other languages do")]
 
 mod caller;
+mod gets;
 mod moments;
 #[expect(dead_code, reason = "what callers of stores need")]
 #[path = "../support/mod.rs"]

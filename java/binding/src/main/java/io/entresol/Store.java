@@ -54,6 +54,11 @@ public final class Store extends Opened {
         return new TableBatch(engine.tables());
     }
 
+    /** Gets of several rows of the store's ordered tables, to be read by one call; none at first. */
+    public TableGets gets() {
+        return new TableGets(engine.tables());
+    }
+
     /**
      * Why the last sweep of merges let changes of ordered tables wait, as where a merge function
      * threw; nothing if it let none wait. Changes that wait for long fill memory and journal.

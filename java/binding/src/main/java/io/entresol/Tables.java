@@ -66,6 +66,16 @@ final class Tables {
         }
     }
 
+    /** Gets the rows that the words at an address ask for; how many there are. */
+    long get(long words) {
+        check();
+        try {
+            return StoreException.checked(NativeTables.tablesGet(engine.address(), words));
+        } finally {
+            Reference.reachabilityFence(engine);
+        }
+    }
+
     /** Why merges let changes wait. */
     Optional<String> heldBack() {
         try {

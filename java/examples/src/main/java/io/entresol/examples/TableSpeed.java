@@ -7,6 +7,7 @@ import io.entresol.Store;
 import io.entresol.StoreOptions;
 import io.entresol.TableBatch;
 import io.entresol.TableCursor;
+import io.entresol.TableGets;
 import io.entresol.TableRange;
 import io.entresol.TableRow;
 import java.io.IOException;
@@ -82,6 +83,8 @@ public final class TableSpeed {
         print("nothing but keys and random numbers", this::nothing);
         print("get, copied", this::get);
         print("get, read where it lies", this::read);
+        print("two gets, read where they lie", this::readTwo);
+        print("two gets by one call, the same", this::readTwoAtOnce);
         print("scan of " + SCANNED + ", read where it lies", this::scan);
         print("put", this::put);
         print("put, 16 in a batch", this::putSixteen);
@@ -114,6 +117,19 @@ public final class TableSpeed {
 
     private void read(SplittableRandom random, byte[] key, byte[] value) {
         value[0] ^= table.read(keyOf(random.nextLong(rows), key), TableRow::baseLength);
+    }
+
+    private void readTwo(SplittableRandom random, byte[] key, byte[] value) {
+        read(random, key, value);
+        read(random, key, value);
+    }
+
+    private void readTwoAtOnce(SplittableRandom random, byte[] key, byte[] value) {
+        try (TableGets gets = store.gets()) {
+            gets.add(table, keyOf(random.nextLong(rows), key));
+            gets.add(table, keyOf(random.nextLong(rows), key)).read();
+            value[0] ^= gets.row(0).baseLength() + gets.row(1).baseLength();
+        }
     }
 
     private void scan(SplittableRandom random, byte[] key, byte[] value) {

@@ -259,6 +259,9 @@ final class Jni {
     /** Bytes of the row of a key, 0 if there is none; at {@code out} if they fit. */
     static native long tableGet(long table, long key, long length, long out, long capacity);
 
+    /** Gets several rows of any tables, as five words say; how many there are. */
+    static native long tablesGet(long store, long words);
+
     /** A page of rows, as ten words say; how many. */
     static native long tableScan(long table, long words);
 
