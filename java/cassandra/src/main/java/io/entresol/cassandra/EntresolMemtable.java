@@ -66,10 +66,7 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         cfs = owner instanceof ColumnFamilyStore one ? one : null;
         table.merge(new RowFold(layouts, this::metadata, this::purge));
         layouts.of(metadata.get());
-        temporaries = new Temporaries(node.catalog, name, cfs);
-        if (node.isFirst(name)) {
-            temporaries.remove();
-        }
+        temporaries = node.temporaries(name, cfs);
         minTimestamp.set(generation.leastTimestamp());
         minLocalDeletionTime.set(0);
         node.watch(this);
@@ -229,15 +226,24 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
                 leaving = true;
                 yield true;
             }
-            case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
+            case SCHEMA_CHANGE -> {
+                boolean goes = !factory.equals(metadata().params.memtable.factory());
+                if (goes) {
+                    // The next start may not open the store.
+                    temporaries.removeUnused();
+                }
+                yield goes;
+            }
             case INDEX_BUILD_STARTED -> {
                 IndexBuild.run(this, cfs);
                 yield false;
             }
             // Builders of views read SSTables only.
             case VIEW_BUILD_STARTED -> true;
-            case DRAIN -> {
+            // Who sent rows forgets that they are missing here.
+            case STREAMS_RECEIVED, DRAIN -> {
                 Failures.writing(metadata(), node.store::sync);
+                temporaries.removeUnused();
                 yield false;
             }
             default -> false;

@@ -91,8 +91,7 @@ final class FlushSet implements Memtable.FlushablePartitionSet<Partition> {
 
     @Override
     public Iterator<Partition> iterator() {
-        memtable.temporaries().record();
-        return partitions();
+        return memtable.temporaries().recording(partitions());
     }
 
     private Iterator<Partition> partitions() {

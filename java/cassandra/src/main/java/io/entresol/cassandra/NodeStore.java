@@ -16,6 +16,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.cassandra.config.Config.CommitLogSync;
 import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.schema.Schema;
 import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.utils.MBeanWrapper;
@@ -39,6 +40,7 @@ final class NodeStore {
     /** Tables whose stored generation has its memtable in this process. */
     private final Set<TableName> opened = new HashSet<>();
     private final Set<TableName> firsts = new HashSet<>();
+    private final Map<TableName, Temporaries> temporaries = new ConcurrentHashMap<>();
     private final Patrols patrols;
 
     private NodeStore(Parameters parameters) {
@@ -46,10 +48,13 @@ final class NodeStore {
         store = Store.open(options(parameters));
         catalog = new Catalog(store);
         removeLeftovers();
-        // After the drain, which still writes.
-        StorageService.instance.addPostShutdownHook(this::close);
-        patrols = new Patrols(parameters.patrol(),
-                parameters.writesLog() ? this::markCommitLog : () -> { });
+        closeAtShutdown();
+        patrols = new Patrols(parameters.patrol(), () -> {
+            temporaries.values().forEach(Temporaries::removeUnused);
+            if (parameters.writesLog()) {
+                markCommitLog();
+            }
+        });
         LOGGER.info("Opened the store on {}", parameters.devices());
     }
 
@@ -86,8 +91,18 @@ final class NodeStore {
     }
 
     /** Whether a table has had one memtable in this process, not more. */
-    synchronized boolean isFirst(TableName name) {
+    private synchronized boolean isFirst(TableName name) {
         return firsts.remove(name);
+    }
+
+    /** The temporary SSTables of a table; for its first memtable those of the last process are gone. */
+    Temporaries temporaries(TableName name, ColumnFamilyStore cfs) {
+        Temporaries own = temporaries.computeIfAbsent(name,
+                one -> new Temporaries(catalog, one, cfs));
+        if (isFirst(name)) {
+            own.removeAll();
+        }
+        return own;
     }
 
     /** Lets the commit log go of what the store has. */
@@ -127,6 +142,17 @@ final class NodeStore {
         catalog.put(generation.in(State.DROPPING));
         table(generation).drop();
         catalog.remove(generation);
+    }
+
+    /**
+     * Has the store closed after the drain, which still writes. A node that joins a ring holds the
+     * lock that this takes while it waits for the schema, which may be what opens the store here.
+     */
+    private void closeAtShutdown() {
+        Thread thread = new Thread(() -> StorageService.instance.addPostShutdownHook(this::close),
+                "entresol shutdown hook");
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private void close() {

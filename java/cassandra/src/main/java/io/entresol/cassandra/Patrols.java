@@ -23,9 +23,10 @@ final class Patrols implements AutoCloseable {
     private final Thread thread;
     private final Runnable mark;
     private long walked;
+    private long marked = System.nanoTime();
 
     /**
-     * @param mark is called now and then, between walks
+     * @param mark is called every ten seconds
      */
     Patrols(long bytesPerSecond, Runnable mark) {
         this.mark = mark;
@@ -78,7 +79,6 @@ final class Patrols implements AutoCloseable {
             if (memtable.endIfOrphaned()) {
                 return;
             }
-            memtable.temporaries().removeUnused();
             long parts = new Patrol(memtable, memtable.purge(), this::pace).walk();
             if (parts > 0) {
                 LOGGER.info("Purging in {} rows and heads of {}", parts, memtable.metadata());
@@ -101,11 +101,23 @@ final class Patrols implements AutoCloseable {
         }
     }
 
+    private void mark() {
+        long now = System.nanoTime();
+        if (now - marked >= TimeUnit.MILLISECONDS.toNanos(MARK_MILLIS)) {
+            marked = now;
+            try {
+                mark.run();
+            } catch (RuntimeException failed) {
+                LOGGER.warn("What is done now and then failed, and is tried again", failed);
+            }
+        }
+    }
+
     private void rest(long millis) {
         try {
             for (long left = millis; left > 0; left -= MARK_MILLIS) {
                 Thread.sleep(Math.min(left, MARK_MILLIS));
-                mark.run();
+                mark();
             }
         } catch (InterruptedException closed) {
             throw new CalledOff();
