@@ -7,6 +7,7 @@ import org.apache.cassandra.dht.Range;
 import org.apache.cassandra.dht.Token;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.service.StorageService;
+import org.apache.cassandra.utils.FBUtilities;
 
 /** Removes the partitions of a table that the ring gives to other nodes: nobody writes to them. */
 final class Cleanup {
@@ -19,12 +20,8 @@ final class Cleanup {
     /** Walks over the whole table; how many partitions went. */
     long run() {
         TableMetadata metadata = memtable.metadata();
-        Collection<Range<Token>> owned =
-                StorageService.instance.getLocalReplicas(metadata.keyspace).ranges();
-        if (owned.isEmpty()) {
-            throw new IllegalStateException("this node owns no range of " + metadata.keyspace
-                    + "; expected some: it may not have joined the ring");
-        }
+        check(metadata.keyspace);
+        Collection<Range<Token>> owned = owned(metadata.keyspace);
         long removed = 0;
         try (Batches batches = new Batches(memtable.batch());
                 TableCursor records = memtable.table().scanUnfolded(TableRange.ALL)) {
@@ -35,6 +32,12 @@ final class Cleanup {
                 if (owner == null || !owner.owns(key)) {
                     owner = RowKey.owner(key, metadata);
                     goes = !Range.isInRanges(owner.key().getToken(), owned);
+                    if (goes) {
+                        // A walk is long, and the ring may change on its way.
+                        check(metadata.keyspace);
+                        owned = owned(metadata.keyspace);
+                        goes = !Range.isInRanges(owner.key().getToken(), owned);
+                    }
                     removed += goes ? 1 : 0;
                 }
                 if (goes) {
@@ -44,5 +47,25 @@ final class Cleanup {
             batches.write();
         }
         return removed;
+    }
+
+    /** Rows of ranges that are to come are not the node's so far, and must stay. */
+    private static void check(String keyspace) {
+        StorageService node = StorageService.instance;
+        if (node.isBootstrapMode() || node.getTokenMetadata()
+                .getPendingRanges(keyspace, FBUtilities.getBroadcastAddressAndPort()).size() > 0) {
+            throw new IllegalStateException("ranges of " + keyspace + " are on their way to this node;"
+                    + " expected a ring at rest: clean up once nodes have joined or left");
+        }
+    }
+
+    private static Collection<Range<Token>> owned(String keyspace) {
+        Collection<Range<Token>> owned =
+                StorageService.instance.getLocalReplicas(keyspace).ranges();
+        if (owned.isEmpty()) {
+            throw new IllegalStateException("this node owns no range of " + keyspace
+                    + "; expected some: it may not have joined the ring");
+        }
+        return owned;
     }
 }
