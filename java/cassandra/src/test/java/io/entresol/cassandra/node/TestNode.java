@@ -64,6 +64,28 @@ final class TestNode implements AutoCloseable {
     }
 
     void kill() {
+        kill(folder);
+    }
+
+    /** Kills a node, and removes the write buffers that only its next start would take up. */
+    static void end(NodeFolder folder) {
+        List<Path> buffers = folder.process().map(TestNode::buffers).orElse(List.of());
+        kill(folder);
+        buffers.forEach(path -> path.toFile().delete());
+    }
+
+    /** The files in memory that a node maps. */
+    static List<Path> buffers(ProcessHandle process) {
+        try (Stream<String> mapped = Files.lines(Path.of("/proc/" + process.pid() + "/maps"))) {
+            return mapped.filter(line -> line.contains("/dev/shm/entresol-"))
+                    .map(line -> Path.of(line.substring(line.indexOf("/dev/shm/")))).distinct()
+                    .toList();
+        } catch (IOException gone) {
+            return List.of();
+        }
+    }
+
+    static void kill(NodeFolder folder) {
         folder.process().ifPresent(process -> {
             process.destroyForcibly();
             while (!NodeFolder.hasEnded(process)) {
@@ -74,11 +96,11 @@ final class TestNode implements AutoCloseable {
 
     @Override
     public void close() {
-        kill();
+        end(folder);
     }
 
     /** A port for CQL so that the others, which stand at a distance, are free as well. */
-    private static int freePort() {
+    static int freePort() {
         while (true) {
             Ports ports = Ports.of(1, ThreadLocalRandom.current().nextInt(14_000, 32_000));
             if (isFree(ports.cql()) && isFree(ports.storage()) && isFree(ports.jmx())) {
@@ -95,7 +117,7 @@ final class TestNode implements AutoCloseable {
         }
     }
 
-    private static void remove(Path folder) throws IOException {
+    static void remove(Path folder) throws IOException {
         if (Files.exists(folder)) {
             try (Stream<Path> files = Files.walk(folder)) {
                 files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
