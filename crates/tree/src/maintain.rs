@@ -1,16 +1,15 @@
 //! Merges: rounds that take changes out of memory and into pages, leaf after leaf in the order of
-//! the keys, and around again.
-//!
-//! A round goes from stage to stage, and waits for durability between them without blocking:
+//! the keys, and around again. A round goes from stage to stage, and waits without blocking:
 //!
 //! ```text
-//! Idle ──choose, merge, write right leaves──► Rights ──write left leaves, delta pages──► Lefts
-//!   ▲                                                                                      │
-//!   └──────finish── Nodes ◄─────────────write inner nodes, remove old delta pages──────────┘
+//! Idle ──choose──► Values ──merge, write right leaves──► Rights
+//!   ▲                                                      │ write left leaves, delta pages
+//!   └─finish── Nodes ◄──write nodes, remove old deltas── Lefts
 //! ```
 //!
-//! *Rights* waits for the batches and the right leaves, *Lefts* for the leaves and delta pages,
-//! *Nodes* for inner nodes, level by level.
+//! *Values* waits for large values that stand in the journal, if there are any; *Rights* for the
+//! batches and the right leaves, *Lefts* for the leaves and delta pages, *Nodes* for inner nodes,
+//! level by level.
 //!
 //! Invariants:
 //! 1. A page that another one names holds only changes that are durable in the journal: else a
@@ -32,6 +31,7 @@ mod leaving;
 mod marking;
 mod merging;
 mod passes;
+mod placing;
 mod settled;
 
 use std::borrow::Cow;
@@ -56,6 +56,7 @@ use confirming::Confirming;
 use leaving::{Leaving, Rounds, node_changes};
 use merging::{Absorbed, Made, Merged, Site, Work, read_ahead};
 use passes::{End, Pass, Passes, Position};
+use placing::LargeRows;
 
 /// Most leaves of a round.
 const ROUND_LEAVES: usize = 1024;
@@ -93,6 +94,7 @@ pub(crate) struct Maintainer {
 
 enum Stage {
     Idle,
+    Values(Round, LargeRows),
     Rights(Round),
     Lefts(Round),
     Nodes(Round, Vec<Written>),
@@ -201,7 +203,9 @@ impl Maintainer {
         for _ in 0..2 {
             loop {
                 self.begin(shared, now, 1)?;
-                let ends = matches!(&self.stage, Stage::Rights(round) if round.ends_sweep());
+                let stage = &self.stage;
+                let ends =
+                    matches!(stage, Stage::Values(r, _) | Stage::Rights(r) if r.ends_sweep());
                 sync(self)?;
                 if ends {
                     break;
@@ -238,9 +242,13 @@ impl Maintainer {
         joins::add_works(&mut works, &joining);
         let pass = Pass { from, to, through: passed };
         let through = shared.journal.lock().last();
-        let point = SyncPoint::default();
+        let large = LargeRows::find(shared, &works, through);
+        let point = large.point(shared, &self.session);
         let round = Round { point, through, works, pass, node_changes };
-        self.stage = Stage::Rights(self.merge(shared, now, round)?);
+        self.stage = match large.is_empty() {
+            true => Stage::Rights(self.merge(shared, now, round)?),
+            false => Stage::Values(round, large),
+        };
         Ok(())
     }
 
@@ -249,9 +257,11 @@ impl Maintainer {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle);
         let point = match &stage {
             Stage::Idle => return Ok(false),
-            Stage::Rights(round) | Stage::Lefts(round) | Stage::Nodes(round, _) => &round.point,
+            Stage::Values(round, _) | Stage::Rights(round) => &round.point,
+            Stage::Lefts(round) | Stage::Nodes(round, _) => &round.point,
         };
         let is_ahead = match &stage {
+            Stage::Values(..) => planted!("side-freed-before-the-sync"),
             Stage::Rights(_) => planted!("left-leaf-before-right"),
             Stage::Lefts(_) => planted!("journal-cut-before-leaves"),
             _ => false,
@@ -262,6 +272,7 @@ impl Maintainer {
         }
         self.stage = match stage {
             Stage::Idle => Stage::Idle,
+            Stage::Values(round, large) => self.place(shared, now, round, large)?,
             Stage::Rights(round) => Stage::Lefts(self.write_lefts(shared, now, round)?),
             Stage::Lefts(round) => {
                 self.remove_deltas(shared, now, &round)?;

@@ -42,9 +42,9 @@ use lookup::Lookup;
 use placing::{Discarding, Putting};
 use scan::Scanning;
 use values::{Confirming, ValueRead};
-use writing::Named;
 
 pub(crate) use values::value_of;
+pub(crate) use writing::{Entered, NAMING_BYTES, Named, fill};
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
 pub use counting::{CountRange, RankRange};

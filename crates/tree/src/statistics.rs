@@ -21,6 +21,7 @@ pub(crate) struct Counters {
     pub leaves_absorbed: AtomicU64,
     pub nodes_absorbed: AtomicU64,
     pub values_put: AtomicU64,
+    pub values_moved: AtomicU64,
     pub values_removed: AtomicU64,
 }
 
@@ -59,6 +60,8 @@ pub struct TreeStatistics {
     pub pages_cleared: u64,
     /// Values that were written as records of their own.
     pub values_put: u64,
+    /// Values that merges made records of their own: they stood in the journal before.
+    pub values_moved: u64,
     /// Such values that were removed since another one, or none, took their place.
     pub values_removed: u64,
     /// Leaves that a neighbour absorbed.
@@ -104,6 +107,7 @@ impl TreeStatistics {
             tables_departed,
             nodes_departed,
             values_put,
+            values_moved,
             values_removed,
         } = *self;
         vec![
@@ -120,6 +124,7 @@ impl TreeStatistics {
             ("tables_change_bytes", change_bytes),
             ("tables_pages_cleared", pages_cleared),
             ("tables_values_put", values_put),
+            ("tables_values_moved", values_moved),
             ("tables_values_removed", values_removed),
             ("tables_arena_bytes", arena_bytes),
             ("tables_directory_bytes", directory_bytes),

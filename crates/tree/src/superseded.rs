@@ -1,6 +1,7 @@
 //! Removal of values that another one, or none, has taken the place of.
 
 use entresol_flash::{Operation, Result, Timestamp};
+use entresol_planted::planted;
 use entresol_tier::SessionOptions;
 
 use crate::format::{Effect, Reference, Side, ValueName};
@@ -78,6 +79,23 @@ impl Shared {
         let take = |side: &Side| state.sides.take(row, *side, &self.values.takes);
         let sides: Vec<Side> = sides.into_iter().flatten().filter(take).collect();
         Some(Superseded { key: Box::from(key), created: state.directory.created(), sides })
+    }
+
+    /// Takes a side of a row, if nobody holds it and nothing is there.
+    pub(crate) fn take_side(
+        &self,
+        session: &entresol_tier::Session,
+        table: &Table,
+        name: &ValueName<'_>,
+    ) -> bool {
+        let ValueName { key, side, .. } = *name;
+        if !table.lock().sides.look(key, side) {
+            return false;
+        }
+        let is_there = session.may_hold(self.key(&name.record_key()));
+        let is_free = !is_there || planted!("value-over-the-old-one");
+        let takes = is_free.then_some(&self.values.takes);
+        table.lock().sides.look_ends(RowOf { table: table.id(), key }, side, takes)
     }
 
     /// Removes the values of sides that `take_superseded` took. Where that fails they stay held:

@@ -153,6 +153,7 @@ impl Tree {
             tables_departed: read(&counters.tables_departed),
             nodes_departed: read(&counters.nodes_departed),
             values_put: read(&counters.values_put),
+            values_moved: read(&counters.values_moved),
             values_removed: read(&counters.values_removed),
             directory_bytes: memory.directory_bytes(),
             recovered_bytes: memory.recovered_bytes(),

@@ -142,6 +142,11 @@ impl Values {
         state.last > state.confirmed
     }
 
+    /// Whether the change `sequence`, and the values up to it, are known to be durable.
+    pub(crate) fn is_confirmed(&self, sequence: Sequence) -> bool {
+        sequence <= self.state.lock().confirmed
+    }
+
     pub(crate) fn push_replaced(&self, replaced: Replaced) {
         let mut state = self.state.lock();
         state.replaced_bytes += replaced.bytes;

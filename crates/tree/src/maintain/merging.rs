@@ -38,10 +38,10 @@ const ENTRY_BYTES: usize = 6;
 pub(super) struct Work {
     pub table: Arc<Table>,
     /// Its range.
-    low: Vec<u8>,
+    pub(super) low: Vec<u8>,
     high: Option<Vec<u8>>,
     /// The range that was chosen ends here: a reader may enter a leaf in it before the merge.
-    end: Option<Vec<u8>>,
+    pub(super) end: Option<Vec<u8>>,
     /// Of which table of the name it is: it may be dropped meanwhile.
     pub created: Sequence,
     /// Where its leaves are, once it was prepared.

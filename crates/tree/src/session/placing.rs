@@ -9,7 +9,6 @@ use std::sync::Arc;
 use entresol_flash::{
     Durability, Error, ErrorKind, Operation, Outcome as Stored, PutOptions, Result, Timestamp,
 };
-use entresol_planted::planted;
 
 use super::owned::OwnedWrite;
 use super::{Action, Ask, Pending, Session, Write};
@@ -17,7 +16,7 @@ use crate::format::{INLINE_VALUE_BYTES_MAX, Reference, Side, ValueName};
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::table::{RowOf, Table};
+use crate::table::Table;
 use crate::values::{Owner, Replaced, Values};
 
 /// The values of a batch.
@@ -89,13 +88,6 @@ impl Discarding {
     pub(super) fn take(&mut self, outcome: &Result<Stored<'_>>) {
         self.is_left |= outcome.is_err();
     }
-}
-
-/// A change, and of which table of the name it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct At {
-    pub sequence: Sequence,
-    pub created: Sequence,
 }
 
 impl Placement {
@@ -243,14 +235,7 @@ impl Place {
 
     /// Takes a side, if nobody holds it and nothing is there.
     fn take(&self, side: Side, shared: &Shared, store: &entresol_tier::Session) -> bool {
-        if !self.table.lock().sides.look(&self.key, side) {
-            return false;
-        }
-        let key = self.name(side).record_key();
-        let is_free = !store.may_hold(shared.key(&key)) || planted!("value-over-the-old-one");
-        let row = RowOf { table: self.table.id(), key: &self.key };
-        let takes = is_free.then_some(&shared.values.takes);
-        self.table.lock().sides.look_ends(row, side, takes)
+        shared.take_side(store, &self.table, &self.name(side))
     }
 }
 
@@ -259,22 +244,6 @@ impl Session {
     pub(super) fn is_separate(&self, write: &Write<'_>) -> bool {
         let least = self.shared.options.separate_bytes_min.min(INLINE_VALUE_BYTES_MAX + 1);
         matches!(write.action, Action::Put(value) if value.len() >= least)
-    }
-
-    /// Takes note that a row was written, if it has values that it does not name any more.
-    pub(super) fn note_replaced(&self, write: &Write<'_>, at: At, named: Option<Reference>) {
-        let (table, shared) = (write.table, &self.shared);
-        let is_there = |side: Side| {
-            let name = ValueName { table: table.id(), created: at.created, key: write.key, side };
-            let is_named = named.is_some_and(|named| named.side == side);
-            !is_named && self.store.may_hold(shared.key(&name.record_key()))
-        };
-        if Side::BOTH.into_iter().any(is_there) {
-            let bytes = write.action.value().len().max(64) as u64;
-            let (of, table) = (Owner::Table(Arc::clone(table)), table.id());
-            let (key, sequence) = (Box::from(write.key), at.sequence);
-            shared.values.push_replaced(Replaced { table, key, sequence, of, bytes });
-        }
     }
 
     /// Removes what the batch in `slot`, if it is one, has put and does not name.

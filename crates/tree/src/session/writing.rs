@@ -5,24 +5,27 @@ use std::sync::Arc;
 use entresol_flash::{Error, ErrorKind, Result, Timestamp};
 use entresol_planted::planted;
 
-use super::placing::At;
 use super::{Session, Write, WriteBatch, check_key};
 use crate::format::{
     BATCH_FRAME_BYTES_MAX, BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES,
-    Naming, OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX,
+    Naming, OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX, Side,
+    ValueName,
 };
 use crate::journal::Journal;
 use crate::memory::check_waiting;
 use crate::merge::Change;
 use crate::sequence::Sequence;
+use crate::shared::Shared;
 use crate::statistics::Counters;
+use crate::table::Table;
+use crate::values::{Owner, Replaced};
 
 /// Most bytes of what it says of a table that it names.
-const NAMING_BYTES: usize = 9;
+pub(crate) const NAMING_BYTES: usize = 9;
 
 /// A batch, and how its writes name values that are records of their own.
 #[derive(Clone, Copy)]
-pub(super) struct Named<'a> {
+pub(crate) struct Named<'a> {
     pub batch: WriteBatch<'a>,
     /// For each write, or for none.
     pub values: &'a [Option<Reference>],
@@ -89,28 +92,8 @@ impl Session {
             let reference = named.map(|named| named.encode());
             let (effect, value) = said(write, reference.as_ref());
             let change = Change { key: write.key, effect, sequence, value };
-            let mut state = write.table.lock();
-            let entered = state.pending.insert(&mut shared.arena.write(), change);
-            // What is in the journal must be in memory; a batch may pass the cap a little.
-            entered.expect("an arena without a cap");
-            state.was_changed = true;
-            if !planted!("total-kept-over-a-write") {
-                state.directory.forget_total(write.key);
-            }
-            if effect != Effect::Remove && !planted!("end-not-moved-by-a-put") {
-                state.ends.mark(write.key);
-            }
-            state.watches.mark(write.key, sequence);
-            if let Some(named) = named {
-                state.sides.give_back(write.key, named.side);
-                shared.values.note(sequence);
-                write.table.set_has_values();
-            }
-            let created = state.directory.created();
-            drop(state);
-            if effect != Effect::Part && write.table.has_values() {
-                self.note_replaced(write, At { sequence, created }, named);
-            }
+            let bytes = write.action.value().len();
+            shared.enter(&self.store, Entered { table: write.table, change, named, bytes });
         }
         let counters = &shared.counters;
         Counters::add(&counters.journal_bytes, bytes);
@@ -118,6 +101,67 @@ impl Session {
         let put: usize = writes.iter().map(|w| w.key.len() + w.action.value().len()).sum();
         Counters::add(&counters.change_bytes, put);
         Ok(self.settle_slot(slot, first..=last, answer, journal))
+    }
+}
+
+/// A change that is in the journal.
+pub(crate) struct Entered<'a> {
+    pub table: &'a Arc<Table>,
+    pub change: Change<'a>,
+    /// Where the value is that it names.
+    pub named: Option<Reference>,
+    /// Bytes of the value.
+    pub bytes: usize,
+}
+
+impl Shared {
+    /// Enters a change. Called under the journal's lock.
+    pub(crate) fn enter(&self, session: &entresol_tier::Session, entered: Entered<'_>) {
+        let Entered { table, change, named, .. } = entered;
+        let Change { key, effect, sequence, .. } = change;
+        let mut state = table.lock();
+        let inserted = state.pending.insert(&mut self.arena.write(), change);
+        // What is in the journal must be in memory; a batch may pass the cap a little.
+        inserted.expect("an arena without a cap");
+        state.was_changed = true;
+        if !planted!("total-kept-over-a-write") {
+            state.directory.forget_total(key);
+        }
+        if effect != Effect::Remove && !planted!("end-not-moved-by-a-put") {
+            state.ends.mark(key);
+        }
+        state.watches.mark(key, sequence);
+        if let Some(named) = named {
+            state.sides.give_back(key, named.side);
+            self.values.note(sequence);
+            table.set_has_values();
+        }
+        let created = state.directory.created();
+        drop(state);
+        if effect != Effect::Part && table.has_values() {
+            self.note_replaced(session, &entered, created);
+        }
+    }
+
+    /// Takes note that a row was written, if it has values that it does not name any more.
+    fn note_replaced(
+        &self,
+        session: &entresol_tier::Session,
+        entered: &Entered<'_>,
+        created: Sequence,
+    ) {
+        let Entered { table, change: Change { key, sequence, .. }, named, bytes } = *entered;
+        let is_there = |side: Side| {
+            let name = ValueName { table: table.id(), created, key, side };
+            let is_named = named.is_some_and(|named| named.side == side);
+            !is_named && session.may_hold(self.key(&name.record_key()))
+        };
+        if Side::BOTH.into_iter().any(is_there) {
+            let bytes = bytes.max(64) as u64;
+            let (of, table) = (Owner::Table(Arc::clone(table)), table.id());
+            let key = Box::from(key);
+            self.values.push_replaced(Replaced { table, key, sequence, of, bytes });
+        }
     }
 }
 
@@ -131,7 +175,7 @@ fn said<'a>(write: &Write<'a>, reference: Option<&'a [u8; REFERENCE_BYTES]>) -> 
 
 /// Puts the writes of `batch` in `builder`, then the names of tables that have no page. How many
 /// names those are.
-fn fill(builder: &mut BatchBuilder, batch: &Named<'_>) -> u32 {
+pub(crate) fn fill(builder: &mut BatchBuilder, batch: &Named<'_>) -> u32 {
     builder.clear();
     let Named { batch: WriteBatch { writes, .. }, values } = *batch;
     for (place, write) in writes.iter().enumerate() {

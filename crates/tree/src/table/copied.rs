@@ -15,11 +15,11 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    fn high_bound(&self) -> Bound<&'a [u8]> {
+    pub(crate) fn high_bound(&self) -> Bound<&'a [u8]> {
         self.high.map_or(Bound::Unbounded, Bound::Excluded)
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.high.is_some_and(|high| high <= self.low)
     }
 }

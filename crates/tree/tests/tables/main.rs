@@ -11,6 +11,7 @@ mod direct;
 mod dropping;
 mod history;
 mod joining;
+mod large;
 mod leaving;
 mod meanwhile;
 mod moments;

@@ -112,6 +112,26 @@ pub(super) const BUGS: &[Bug] = &[
         test: "direct::small_rows_and_parts_are_found_beside_large_ones",
     },
     Bug {
+        name: "side-freed-before-the-sync",
+        caught_by: TABLES,
+        test: "large::rows_whose_values_get_records_of_their_own_outlive_any_crash",
+    },
+    Bug {
+        name: "old-value-written-once-more",
+        caught_by: TABLES,
+        test: "large::values_that_waited_in_the_journal_get_records_of_their_own",
+    },
+    Bug {
+        name: "large-values-left-in-leaves",
+        caught_by: TABLES,
+        test: "large::rows_of_1700_bytes_cost_what_they_may",
+    },
+    Bug {
+        name: "value-removed-before-the-sync",
+        caught_by: TABLES,
+        test: "values::a_value_stays_until_what_replaces_it_is_durable",
+    },
+    Bug {
         name: "orphans-kept",
         caught_by: TABLES,
         test: "values::no_value_outlives_its_row_over_crashes",

@@ -1,0 +1,324 @@
+//! Large values that stand in memory and in the journal become records of their own, before merges
+//! bring them to leaves.
+//!
+//! A writer leaves a value there where both sides of its row are still needed: the row was written
+//! twice between two syncs. Maintenance waits for a sync, which frees the sides, and writes the row
+//! once more as any writer would, with the same value: the value first, then a batch that names it.
+//! So nothing new holds for crashes, and a table whose rows are all large has no small row in its
+//! pages.
+//!
+//! Invariants:
+//! 1. The batch is written only if the row's newest change is the one whose value was put.
+//! 2. A side of the row is freed only once that change is durable.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use entresol_flash::{
+    Durability, Error, ErrorKind, JournalAppend, Operation, Outcome, PutOptions, Result, SyncPoint,
+    Timestamp,
+};
+use entresol_planted::planted;
+
+use super::merging::Work;
+use super::{Maintainer, Round, Stage};
+use crate::format::{
+    BATCH_FRAME_BYTES_MAX, Effect, INLINE_VALUE_BYTES_MAX, OPERATION_FRAME_BYTES_MAX,
+    REFERENCE_BYTES, Reference, Side, ValueName,
+};
+use crate::journal::journaled;
+use crate::merge::Change;
+use crate::sequence::Sequence;
+use crate::session::{Action, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill};
+use crate::shared::Shared;
+use crate::statistics::Counters;
+use crate::table::{Directory, Keys, Place, Table};
+
+/// Rows that one batch names.
+const BATCH_ROWS: usize = 64;
+
+/// So often a round tries to find sides: writers may hold those of a row for a moment. Then the
+/// values go to leaves, as small ones do.
+const TRIES_MAX: u32 = 8;
+
+/// A row that is to have a value of its own.
+struct LargeRow {
+    table: Arc<Table>,
+    key: Vec<u8>,
+    /// Of which table of the name it is.
+    created: Sequence,
+    /// Its newest change.
+    newest: Sequence,
+    value: Vec<u8>,
+}
+
+/// The rows of a round that are to have values of their own.
+pub(super) struct LargeRows {
+    rows: Vec<LargeRow>,
+    /// Their changes are durable once the round has waited.
+    confirmed: Sequence,
+    /// How often that was tried in this round.
+    tries: u32,
+}
+
+impl LargeRows {
+    /// Rows with large values among the changes up to `through` that the works merge.
+    pub(super) fn find(shared: &Shared, works: &[Work], through: Sequence) -> LargeRows {
+        let least = shared.options.separate_bytes_min.min(INLINE_VALUE_BYTES_MAX + 1);
+        let mut rows = Vec::new();
+        let has_values =
+            |work: &&Work| work.table.has_values() && !planted!("large-values-left-in-leaves");
+        for work in works.iter().filter(has_values) {
+            let mut state = work.table.lock();
+            let (low, high) = work.range(&mut state.directory, shared.options.leaf_bytes_max);
+            let keys = Keys { low: &low, high: high.as_deref() };
+            if keys.is_empty() {
+                continue;
+            }
+            let created = state.directory.created();
+            let arena = shared.arena.read();
+            for entry in state.pending.range(&arena, Bound::Included(keys.low), keys.high_bound()) {
+                let Some(newest) = entry.newest_first().next() else { continue };
+                let Change { effect, sequence, value, .. } = newest;
+                if effect == Effect::Put && value.len() >= least && sequence <= through {
+                    let (table, key) = (Arc::clone(&work.table), entry.key().to_vec());
+                    let value = value.to_vec();
+                    rows.push(LargeRow { table, key, created, newest: sequence, value });
+                }
+            }
+        }
+        let newest = rows.iter().map(|row| row.newest).max().unwrap_or_default();
+        let confirmed = if shared.values.is_confirmed(newest) { newest } else { through };
+        LargeRows { rows, confirmed, tries: 0 }
+    }
+
+    /// What the round waits for: the rows' changes, unless they are known to be durable.
+    pub(super) fn point(&self, shared: &Shared, session: &entresol_tier::Session) -> SyncPoint {
+        match shared.values.is_confirmed(self.confirmed) {
+            true => SyncPoint::default(),
+            false => session.sync_point(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+impl Maintainer {
+    /// Gives large values that stand in the journal records of their own, now that the changes are
+    /// durable. Then merges, unless writers hold sides of rows.
+    pub(super) fn place(
+        &mut self,
+        shared: &Arc<Shared>,
+        now: Timestamp,
+        mut round: Round,
+        large: LargeRows,
+    ) -> Result<Stage> {
+        let LargeRows { rows, confirmed, tries } = large;
+        shared.values.confirm(confirmed);
+        let rows = Placing { shared, session: &mut self.session, now, confirmed }.place(rows)?;
+        let tries = tries + 1;
+        if rows.is_empty() || tries == TRIES_MAX {
+            return Ok(Stage::Rights(self.merge(shared, now, round)?));
+        }
+        round.point = self.session.sync_point();
+        Ok(Stage::Values(round, LargeRows { rows, confirmed, tries }))
+    }
+}
+
+/// Where rows are written once more.
+struct Placing<'s> {
+    shared: &'s Shared,
+    session: &'s mut entresol_tier::Session,
+    now: Timestamp,
+    /// Changes up to this one are durable, and so are the values that they name.
+    confirmed: Sequence,
+}
+
+/// A row whose value was put, and which no batch names so far.
+struct Placed {
+    row: LargeRow,
+    reference: Reference,
+}
+
+impl Placing<'_> {
+    /// Gives each row a value of its own. Those are left over whose sides are held by writers.
+    fn place(&mut self, rows: Vec<LargeRow>) -> Result<Vec<LargeRow>> {
+        let (mut left, mut placed, mut bytes) = (Vec::new(), Vec::new(), BATCH_FRAME_BYTES_MAX);
+        let epoch = self.shared.values.begin();
+        for row in rows {
+            if !row.is_current(self.shared) && !planted!("old-value-written-once-more") {
+                continue;
+            }
+            let own = row.batch_bytes();
+            let most = self.shared.store.store().journal_record_bytes_max();
+            if placed.len() == BATCH_ROWS || bytes + own > most {
+                self.write(&mut placed)?;
+                bytes = BATCH_FRAME_BYTES_MAX;
+            }
+            bytes += own;
+            match self.put(&row)? {
+                Some(reference) => placed.push(Placed { row, reference }),
+                None => left.push(row),
+            }
+        }
+        self.write(&mut placed)?;
+        // Where it failed, the next opening looks for values that no batch names.
+        self.shared.values.end(epoch);
+        Ok(left)
+    }
+
+    /// Puts the value of a row on a side that nobody needs. `None`: there is none, or no room.
+    fn put(&mut self, row: &LargeRow) -> Result<Option<Reference>> {
+        let Placing { shared, session, now, confirmed } = self;
+        let taken = shared.take_superseded(&row.table, &row.key, *confirmed);
+        if let Some(taken) = taken {
+            shared.discard_taken(session, *now, &row.table, &taken)?;
+        }
+        let is_free = |side: &Side| shared.take_side(session, &row.table, &row.name(*side));
+        let Some(side) = Side::BOTH.into_iter().find(is_free) else { return Ok(None) };
+        let key = row.name(side).record_key();
+        let options = PutOptions { durability: Some(Durability::Memory), ..PutOptions::default() };
+        let put = Operation::Put { key: shared.key(&key), value: &row.value, options };
+        let mut version = 0;
+        let ended = session.run(*now, put, &mut |outcome| {
+            if let Outcome::Stored { version: given } = outcome {
+                version = given.0;
+            }
+        });
+        match ended {
+            Ok(()) if version > 0 => {}
+            Err(error) if !is_lack(&error) => return Err(error),
+            _ => {
+                self.take_back(row, side)?;
+                return Ok(None);
+            }
+        }
+        Counters::add(&shared.counters.values_moved, 1);
+        Ok(Some(Reference { version, bytes: row.value.len() as u32, side }))
+    }
+
+    /// Removes a value that no batch names.
+    fn take_back(&mut self, row: &LargeRow, side: Side) -> Result<()> {
+        self.shared.discard(self.session, self.now, &row.name(side))?;
+        row.table.lock().sides.give_back(&row.key, side);
+        Ok(())
+    }
+
+    /// Writes a batch that names the values of the rows, but for those that changed meanwhile.
+    fn write(&mut self, placed: &mut Vec<Placed>) -> Result<()> {
+        let all = std::mem::take(placed);
+        if all.is_empty() {
+            return Ok(());
+        }
+        let (shared, lane) = (self.shared, self.shared.options.lane);
+        let mut journal = shared.journal.lock();
+        // No change is entered while the journal is locked.
+        let is_current = |placed: &Placed| {
+            placed.row.is_current(shared) || planted!("old-value-written-once-more")
+        };
+        let (rows, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_current);
+        if rows.is_empty() {
+            drop(journal);
+            return self.take_all_back(&others);
+        }
+        let values: Vec<_> = rows.iter().map(|placed| Some(placed.reference)).collect();
+        let writes: Vec<_> = rows.iter().map(|placed| placed.row.write()).collect();
+        let batch = WriteBatch { writes: &writes, durability: None };
+        let names = fill(&mut journal.builder, &Named { batch, values: &values });
+        let built = journal.build();
+        let (bytes, continues) = (built.whole, built.continues);
+        let durability = Some(Durability::Memory);
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues };
+        let mut ended = None;
+        self.session.submit_journal(0, self.now, append, &mut |_, outcome| {
+            ended = Some(outcome.map(journaled));
+        });
+        let place = match ended.transpose() {
+            Ok(place) => place,
+            Err(error) => {
+                drop(journal);
+                others.extend(rows);
+                self.take_all_back(&others)?;
+                return if is_lack(&error) { Ok(()) } else { Err(error) };
+            }
+        };
+        Counters::add(&shared.counters.journal_bytes, built.bytes(place));
+        journal.appended(place);
+        let first = journal.take(rows.len() as u32 + names);
+        for (index, Placed { row, reference }) in rows.iter().enumerate() {
+            let (sequence, value) = (Sequence(first.0 + index as u64), reference.encode());
+            let (effect, named) = (Effect::Separate, Some(*reference));
+            let change = Change { key: &row.key, effect, sequence, value: &value };
+            let (table, bytes) = (&row.table, row.value.len());
+            shared.enter(self.session, Entered { table, change, named, bytes });
+        }
+        drop(journal);
+        let mut place = place.map(Ok);
+        while place.is_none() && self.session.in_flight() > 0 {
+            self.session.poll(1, self.now, &mut |_, outcome| {
+                place = Some(outcome.map(journaled));
+            })?;
+        }
+        if let Some(place) = place.transpose()? {
+            shared.journal.lock().place(first, place);
+        }
+        self.take_all_back(&others)
+    }
+
+    fn take_all_back(&mut self, others: &[Placed]) -> Result<()> {
+        for Placed { row, reference } in others {
+            self.take_back(row, reference.side)?;
+        }
+        Ok(())
+    }
+}
+
+impl Work {
+    /// Where the changes are that it merges: those of its range, and of leaves that join.
+    fn range(
+        &self,
+        directory: &mut Directory,
+        leaf_bytes_max: usize,
+    ) -> (Vec<u8>, Option<Vec<u8>>) {
+        let Place::Leaf(at) = directory.locate(&self.low) else {
+            return (self.low.clone(), self.end.clone());
+        };
+        let at = directory.group(at, leaf_bytes_max).at;
+        let high = at.high.as_ref().zip(self.end.as_ref()).map(|(high, end)| high.max(end).clone());
+        (directory.low_of(&at).to_vec(), high)
+    }
+}
+
+impl LargeRow {
+    fn name(&self, side: Side) -> ValueName<'_> {
+        let (table, created) = (self.table.id(), self.created);
+        ValueName { table, created, key: &self.key, side }
+    }
+
+    /// How a batch says that the row has the value that was put.
+    fn write(&self) -> Write<'_> {
+        Write { table: &self.table, key: &self.key, action: Action::Put(&[]) }
+    }
+
+    /// Whether nothing was written to the row since it was found.
+    fn is_current(&self, shared: &Shared) -> bool {
+        let state = self.table.lock();
+        let arena = shared.arena.read();
+        let newest = state.pending.get(&arena, &self.key).next();
+        state.directory.created() == self.created
+            && newest.is_some_and(|newest| newest.sequence == self.newest)
+    }
+
+    /// Most bytes that a batch has for it.
+    fn batch_bytes(&self) -> usize {
+        let name = OPERATION_FRAME_BYTES_MAX + self.table.name().len() + NAMING_BYTES;
+        OPERATION_FRAME_BYTES_MAX + self.key.len() + REFERENCE_BYTES + name
+    }
+}
+
+/// Whether there was no room: the value stays where it is.
+fn is_lack(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Full | ErrorKind::Busy)
+}
