@@ -28,31 +28,44 @@ final class Catalog {
     private static final byte LAYOUT = 'l';
     private static final byte TEMPORARY = 't';
     private static final byte VERSION = 1;
+    /** Of a generation with a time behind the rest. */
+    private static final byte TIMED = 2;
 
     /** What becomes of a generation. */
     enum State {
         /** The table's rows. */
         LIVE,
         /** Its rows go. */
-        DROPPING
+        DROPPING,
+        /** Its rows are written to SSTables, and go then. */
+        FLUSHING
     }
 
     /**
      * The rows of a table from one truncation to the next.
      *
      * @param leastTimestamp no cell or deletion has a lower timestamp
+     * @param since when a flush was asked for, in milliseconds since 1970; 0 in other states
      */
-    record Generation(TableName table, long number, State state, long leastTimestamp) {
+    record Generation(TableName table, long number, State state, long leastTimestamp, long since) {
+        static Generation first(TableName table, long number) {
+            return new Generation(table, number, State.LIVE, Long.MAX_VALUE, 0);
+        }
+
         String ordered() {
             return table.ordered(number);
         }
 
         Generation in(State other) {
-            return new Generation(table, number, other, leastTimestamp);
+            return new Generation(table, number, other, leastTimestamp, 0);
+        }
+
+        Generation flushing(long now) {
+            return new Generation(table, number, State.FLUSHING, leastTimestamp, now);
         }
 
         Generation withLeast(long timestamp) {
-            return new Generation(table, number, state, timestamp);
+            return new Generation(table, number, state, timestamp, since);
         }
     }
 
@@ -69,10 +82,16 @@ final class Catalog {
         return generations(TableRange.startingWith(new byte[] {GENERATION}));
     }
 
-    /** The newest generation of a table. */
-    Optional<Generation> newest(TableName name) {
+    /** The generations of a table, in the order of their numbers. */
+    List<Generation> generations(TableName name) {
         List<Generation> all = generations(TableRange.startingWith(key(GENERATION, name)));
         all.removeIf(one -> !one.table.equals(name));
+        return all;
+    }
+
+    /** The newest generation of a table. */
+    Optional<Generation> newest(TableName name) {
+        List<Generation> all = generations(name);
         return all.isEmpty() ? Optional.empty() : Optional.of(all.get(all.size() - 1));
     }
 
@@ -86,9 +105,13 @@ final class Catalog {
     /** Has a batch record a generation. */
     TableBatch add(TableBatch batch, Generation generation) {
         byte[] value = written(out -> {
-            out.writeByte(VERSION);
+            boolean isTimed = generation.state == State.FLUSHING;
+            out.writeByte(isTimed ? TIMED : VERSION);
             out.writeByte(generation.state.ordinal());
             out.writeLong(generation.leastTimestamp);
+            if (isTimed) {
+                out.writeLong(generation.since);
+            }
         });
         return batch.put(table, key(generation), value);
     }
@@ -174,8 +197,10 @@ final class Catalog {
                 byte[] key = rows.key();
                 TableName name = TableName.of(name(key, Long.BYTES));
                 long number = ByteBuffer.wrap(key).getLong(key.length - Long.BYTES);
-                all.add(read(rows.value(), in -> new Generation(name, number,
-                        State.values()[in.readByte()], in.readLong())));
+                byte[] value = rows.value();
+                all.add(read(value, in -> new Generation(name, number,
+                        State.values()[in.readByte()], in.readLong(),
+                        value[0] == TIMED ? in.readLong() : 0)));
             }
         }
         return all;
@@ -226,9 +251,9 @@ final class Catalog {
     private static <T> T read(byte[] value, Reads<T> reads) {
         try (DataInputBuffer in = new DataInputBuffer(value)) {
             int version = in.readByte();
-            if (version != VERSION) {
+            if (version != VERSION && version != TIMED) {
                 throw new DamagedRow("a record of the catalog has version " + version
-                        + "; expected " + VERSION);
+                        + "; expected " + VERSION + " or " + TIMED);
             }
             return reads.from(in);
         } catch (IOException | IndexOutOfBoundsException cut) {

@@ -9,6 +9,7 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.cassandra.concurrent.ScheduledExecutors;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
 import org.apache.cassandra.db.DataRange;
@@ -31,6 +32,7 @@ import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.service.StorageService;
+import org.apache.cassandra.utils.Clock;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 
 /**
@@ -67,9 +69,23 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         table.merge(new RowFold(layouts, this::metadata, this::purge));
         layouts.of(metadata.get());
         temporaries = node.temporaries(name, cfs);
+        if (node.isFirst(name)) {
+            temporaries.removeAll();
+            generation = node.takeOver(generation);
+        }
         minTimestamp.set(generation.leastTimestamp());
         minLocalDeletionTime.set(0);
         node.watch(this);
+        renewIndexes();
+    }
+
+    /** Where a table comes to flash, its indexes come with the next start. */
+    private void renewIndexes() {
+        if (cfs != null && cfs.indexManager != null && !cfs.isIndex()
+                && !(cfs.getTracker().getView().getCurrentMemtable() instanceof EntresolMemtable)) {
+            // Not in this thread: it holds the lock of the switch.
+            ScheduledExecutors.nonPeriodicTasks.execute(() -> IndexBuild.renewAtStart(cfs));
+        }
     }
 
     /**
@@ -98,8 +114,11 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         Failures.writing(metadata, () -> {
             RowCodec codec = new RowCodec(layouts.of(metadata));
             try (TableBatch batch = writer.batch(update, codec)) {
-                lower(update.stats().minTimestamp, batch);
-                batch.write();
+                if (update.stats().minTimestamp < minTimestamp.get()) {
+                    writeLower(batch, update.stats().minTimestamp);
+                } else {
+                    batch.write();
+                }
                 // Not before it is written: who comes meanwhile records it, too.
                 updateMin(minTimestamp, update.stats().minTimestamp);
                 bytes.add(batch.bytes());
@@ -129,15 +148,26 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     }
 
     /** Records a timestamp that is lower than all so far, together with the update that has it. */
-    private void lower(long timestamp, TableBatch batch) {
-        if (timestamp < minTimestamp.get()) {
-            synchronized (this) {
-                if (timestamp < generation.leastTimestamp()) {
-                    generation = generation.withLeast(timestamp);
-                }
-                node.catalog.add(batch, generation);
+    private synchronized void writeLower(TableBatch batch, long timestamp) {
+        if (timestamp < generation.leastTimestamp()) {
+            generation = generation.withLeast(timestamp);
+        }
+        node.catalog.add(batch, generation);
+        batch.write();
+    }
+
+    /** Records that the rows stay until SSTables have them: the new generation has none of them. */
+    private void keepUntilFlushed() {
+        for (ColumnFamilyStore each : cfs.concatWithIndexes()) {
+            if (each.getTracker().getView().getCurrentMemtable() instanceof EntresolMemtable own) {
+                own.recordFlush();
             }
         }
+    }
+
+    private synchronized void recordFlush() {
+        generation = generation.flushing(Clock.Global.currentTimeMillis());
+        node.catalog.put(generation);
     }
 
     @Override
@@ -216,6 +246,9 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
             // Without a snapshot to be taken, nobody needs the rows.
             case TRUNCATE -> {
                 leaving = !cfs.isAutoSnapshotEnabled();
+                if (!leaving) {
+                    keepUntilFlushed();
+                }
                 yield true;
             }
             case DROP -> {
@@ -229,6 +262,8 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
             case SCHEMA_CHANGE -> {
                 boolean goes = !factory.equals(metadata().params.memtable.factory());
                 if (goes) {
+                    keepUntilFlushed();
+                    IndexBuild.renewAtStart(cfs);
                     // The next start may not open the store.
                     temporaries.removeUnused();
                 }
@@ -239,7 +274,10 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
                 yield false;
             }
             // Builders of views read SSTables only.
-            case VIEW_BUILD_STARTED -> true;
+            case VIEW_BUILD_STARTED -> {
+                keepUntilFlushed();
+                yield true;
+            }
             // Who sent rows forgets that they are missing here.
             case STREAMS_RECEIVED, DRAIN -> {
                 Failures.writing(metadata(), node.store::sync);
@@ -315,6 +353,13 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
     /** Says how many partitions a walk over the table has met. */
     void notePartitions(long count) {
         partitions = count;
+    }
+
+    /** Since the start; not 0 of a table with rows, which Cassandra would take for an empty one. */
+    @Override
+    public long operationCount() {
+        long since = super.operationCount();
+        return since > 0 || isClean() ? since : 1;
     }
 
     /** Bytes of updates since the start: what is on flash is in the store's figures. */

@@ -34,4 +34,15 @@ final class IndexBuild {
                     cfs.indexManager.indexPartition(partition.partitionKey(), indexes, PAGE_ROWS));
         }
     }
+
+    /**
+     * Has the next start build the indexes of a table anew whose memtable becomes another one. Until
+     * then Cassandra keeps the memtables of indexes as they were, and what these get meanwhile is not
+     * where the next start looks: it is in the store, or in a heap without a commit log.
+     */
+    static void renewAtStart(ColumnFamilyStore cfs) {
+        for (Index index : cfs.indexManager.listIndexes()) {
+            SystemKeyspace.setIndexRemoved(cfs.getKeyspaceName(), index.getIndexMetadata().name);
+        }
+    }
 }

@@ -17,7 +17,9 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.cassandra.config.Config.CommitLogSync;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.schema.Schema;
+import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.utils.MBeanWrapper;
 import org.slf4j.Logger;
@@ -81,28 +83,61 @@ final class NodeStore {
         if (isFirst) {
             firsts.add(name);
         }
-        if (newest != null && newest.state() == State.LIVE && isFirst) {
-            return newest;
+        if (newest != null && newest.state() != State.DROPPING && isFirst) {
+            return newest.state() == State.LIVE ? newest : live(newest);
         }
-        long number = newest == null ? 1 : newest.number() + 1;
-        Generation fresh = new Generation(name, number, State.LIVE, Long.MAX_VALUE);
+        Generation fresh = Generation.first(name, newest == null ? 1 : newest.number() + 1);
         catalog.put(fresh);
         return fresh;
     }
 
     /** Whether a table has had one memtable in this process, not more. */
-    private synchronized boolean isFirst(TableName name) {
+    synchronized boolean isFirst(TableName name) {
         return firsts.remove(name);
     }
 
-    /** The temporary SSTables of a table; for its first memtable those of the last process are gone. */
+    /** A flush that was asked for was not even begun. */
+    private Generation live(Generation generation) {
+        Generation live = generation.in(State.LIVE);
+        catalog.put(live);
+        return live;
+    }
+
+    /** The temporary SSTables of a table. */
     Temporaries temporaries(TableName name, ColumnFamilyStore cfs) {
-        Temporaries own = temporaries.computeIfAbsent(name,
-                one -> new Temporaries(catalog, one, cfs));
-        if (isFirst(name)) {
-            own.removeAll();
+        return temporaries.computeIfAbsent(name, one -> new Temporaries(catalog, one, cfs));
+    }
+
+    /**
+     * Moves the rows of a table's older generations, whose flush a crash has ended, to the one that
+     * counts, and says what that is then. Part by part, so that readers fold them as they would have.
+     */
+    Generation takeOver(Generation newest) {
+        Generation now = newest;
+        for (Generation older : catalog.generations(newest.table())) {
+            if (older.number() >= newest.number()) {
+                continue;
+            }
+            LOGGER.info("Taking {} over, whose flush was cut short", older.ordered());
+            now = now.withLeast(Math.min(now.leastTimestamp(), older.leastTimestamp()));
+            catalog.put(now);
+            OrderedTable to = table(newest);
+            try (Batches batches = new Batches(store.batch());
+                    TableCursor rows = table(older).scanUnfolded(TableRange.ALL)) {
+                while (rows.next()) {
+                    if (rows.hasBase()) {
+                        batches.next().add(to, rows.key(), rows.base());
+                    }
+                    for (int part = 0; part < rows.parts(); part++) {
+                        batches.next().add(to, rows.key(), rows.part(part));
+                    }
+                }
+                batches.write();
+            }
+            store.sync();
+            drop(older);
         }
-        return own;
+        return now;
     }
 
     /** Lets the commit log go of what the store has. */
@@ -169,12 +204,13 @@ final class NodeStore {
         var all = catalog.generations();
         for (int number = all.size() - 1; number >= 0; number--) {
             Generation one = all.get(number);
-            if (one.state() == State.DROPPING || !newer.add(one.table())) {
+            boolean isNewest = newer.add(one.table());
+            if (one.state() == State.DROPPING || !isNewest && !isCutShort(one)) {
                 LOGGER.info("Removing {}, which was truncated or dropped before the last stop",
                         one.ordered());
                 drop(one);
             } else if (Schema.instance.getTableMetadata(one.table().id()) != null) {
-                continue;
+                warnIfElsewhere(one);
             } else if (isEmpty(one)) {
                 // What a dropped table left.
                 drop(one);
@@ -182,6 +218,21 @@ final class NodeStore {
                 LOGGER.warn("{} is of a table that the schema does not know; it is kept",
                         one.ordered());
             }
+        }
+    }
+
+    /** Whether an older generation still has rows that no SSTable has: no truncation came after. */
+    private static boolean isCutShort(Generation one) {
+        return one.state() == State.FLUSHING
+                && SystemKeyspace.getTruncatedAt(one.table().id()) < one.since();
+    }
+
+    private static void warnIfElsewhere(Generation one) {
+        TableMetadata metadata = Schema.instance.getTableMetadata(one.table().id());
+        if (!(metadata.params.memtable.factory() instanceof EntresolFactory)) {
+            LOGGER.warn("{} has rows of {}, whose memtable is another one by now: a move to SSTables was"
+                    + " cut short. Have it back by ALTER TABLE … WITH memtable, then move it again",
+                    one.ordered(), metadata);
         }
     }
 
