@@ -18,6 +18,8 @@ const MAVEN: &str = "mvn --batch-mode --quiet --file java/pom.xml";
 const ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
 
 const BRIEF: &str = "--brief";
+/// Rings of three nodes, and all that takes minutes.
+const THOROUGH: &str = " -Dentresol.thorough=true";
 const KILLS: &str = "--kills";
 
 /// What measures, and what it needs.
@@ -96,7 +98,8 @@ fn check(report: &mut Report, kills: u64, breadth: Breadth) -> Result<(), String
     if Invocation::new("mvn --version").run_quietly().is_err() {
         return Err("there is no Maven here: apt-get install maven".to_string());
     }
-    let rounds = format!("-Dentresol.kill.rounds={kills}");
+    let thorough = if breadth == Breadth::Everything { THOROUGH } else { "" };
+    let rounds = format!("-Dentresol.kill.rounds={kills}{thorough}");
     report.run("java", &Invocation::new(&format!("{MAVEN} install {rounds}")))?;
     let Some(newer) = newer_java(Path::new(PLACES)) else {
         println!("skipped: there is no Java {NEWER} or newer under {PLACES} to test with");

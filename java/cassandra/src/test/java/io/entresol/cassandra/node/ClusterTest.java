@@ -14,12 +14,12 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /**
- * Rings whose tables are on flash, while nodes come, go and lose what they had. Larger rings, with more
- * rows: {@code -Dentresol.cluster.nodes=3 -Dentresol.cluster.partitions=3000}.
+ * Rings whose tables are on flash, while nodes come, go and lose what they had. Rings of three nodes and
+ * more, and more of it: {@code -Dentresol.thorough=true}.
  */
 class ClusterTest {
-    private static final int NODES = Integer.getInteger("entresol.cluster.nodes", 2);
-    private static final boolean LONG = NODES > 2;
+    private static final boolean LONG = Boolean.getBoolean("entresol.thorough");
+    private static final int NODES = LONG ? 3 : 2;
 
     private static int[] all(int count) {
         return IntStream.rangeClosed(1, count).toArray();

@@ -22,7 +22,7 @@ import java.util.TreeSet;
 final class RingRows {
     static final String KEYSPACE = "ring";
     private static final String TWINS = "twins";
-    private static final int PARTITIONS = Integer.getInteger("entresol.cluster.partitions", 300);
+    private static final int PARTITIONS = Boolean.getBoolean("entresol.thorough") ? 3000 : 300;
     private static final int WIDE = -1;
     private static final int ROWS = 4;
     private static final int IN_FLIGHT = 64;
