@@ -326,6 +326,7 @@ fn set_checked(report: &mut Report, tables: &CheckedTables) {
     report.set("table_pages_behind", sums.pages_behind);
     report.set("table_pages_left", sums.pages_left);
     report.set("table_pages_dropped", sums.pages_dropped);
+    report.set("table_values_left", tables.values_left);
     if !tables.is_settled {
         report.note(format!(
             "ordered tables were not closed after their last change: of the {} changes in the \

@@ -1,18 +1,21 @@
 //! A check of all ordered tables of a store, which changes nothing.
 //!
 //! It reads every page of every table once: each one decodes, its rows are in order, separators,
-//! high keys and right links agree, children are there, and delta pages belong to their leaves.
-//! What a crash may leave behind is no damage and is counted: parents that do not name a page yet,
-//! pages that nothing names, pages of dropped tables.
+//! high keys and right links agree, children are there, and delta pages belong to their leaves. So
+//! are values that rows name, and no others. What a crash may leave behind is no damage and is
+//! counted: parents that do not name a page so far, pages and values that nothing names, pages of
+//! dropped tables.
 //!
 //! Memory is bounded by one inner node's leaves, two bits for each number of a page of the table
-//! that is looked at, and some bytes a table.
+//! that is looked at, some bytes a table, and eight bytes for each value that is a record of its
+//! own and each change of the journal.
 
 mod journal;
 mod leftovers;
 mod pages;
 mod reader;
 mod rows;
+mod values;
 mod walk;
 
 use std::sync::Arc;
@@ -27,6 +30,7 @@ use crate::sequence::Sequence;
 use journal::Journaled;
 use leftovers::Leftovers;
 use reader::Reader;
+use values::Values;
 use walk::Walk;
 
 /// First records that are read together.
@@ -116,6 +120,8 @@ pub struct CheckedTables {
     pub changes: u64,
     /// Bytes of batches.
     pub batch_bytes: u64,
+    /// Values that no row names, which maintenance or the next opening has still to remove.
+    pub values_left: u64,
     /// What was damaged.
     pub damaged: u64,
     /// The tables were closed after their last change: nothing waits for a merge.
@@ -261,29 +267,32 @@ pub fn check_tables(
         (journaled.batches, journaled.changes, journaled.bytes);
     let closed = closed(&mut reader)?;
     sum.is_settled = journaled.ends_by(closed);
-    let mut leftovers = Leftovers::default();
+    let (mut leftovers, mut values) = (Leftovers::default(), Values::new(&journaled));
     leftovers.add_others(u64::from(closed.is_some()));
     let names = first_records(store, options)?;
     for some in names.chunks(TOGETHER) {
         for (id, bytes) in reader.first_records(some, &mut tell)? {
-            let of = journaled.of(id);
-            let walk = Walk::new(id, &of, &mut reader, &mut tell);
+            let walk = Walk::new(id, &mut reader, &mut values, &mut tell);
             let walked = walk.closed(closed).of_record(&bytes)?;
             leftovers.add(id, walked.numbers, walked.held);
+            values.add_table(id, &walked.table.name);
             sum.add(&walked.table);
             tell(Told::Table(&walked.table));
         }
     }
-    for (id, of) in journaled.tables() {
+    for (id, _) in journaled.tables() {
         if leftovers.knows(id) {
             continue;
         }
-        let walked = Walk::new(id, &of, &mut reader, &mut tell).without_record()?;
+        let walk = Walk::new(id, &mut reader, &mut values, &mut tell);
+        let walked = walk.without_record()?;
+        values.add_table(id, &walked.table.name);
         leftovers.add(id, walked.numbers, walked.held);
         sum.add(&walked.table);
         tell(Told::Table(&walked.table));
     }
     sum.sums.pages_left += leftovers.find(store, options, &mut reader, &mut tell)?;
+    sum.values_left = values.find_leftovers(store, options, &mut reader, &mut tell)?;
     sum.damaged = damaged;
     Ok(sum)
 }
@@ -330,4 +339,12 @@ impl CheckedTables {
 fn key_parts(key: &[u8]) -> Option<(u64, u32)> {
     let is_whole = key.len() == crate::format::PAGE_KEY_BYTES;
     u64_at(key, 0).zip(u32_at(key, 8)).filter(|_| is_whole)
+}
+
+fn text(key: &[u8]) -> String {
+    format!("'{}'", shown(key))
+}
+
+fn key_text(key: Option<&[u8]>) -> String {
+    key.map_or_else(|| "no high key".to_owned(), text)
 }

@@ -12,7 +12,7 @@ use entresol_flash::{
 };
 use entresol_tier::{Admission, Session, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::format::{
-    Children, PAGE_KEY_BYTES, PageKind, PageRole, Root, Rows, page_key, record_key,
+    Children, PAGE_KEY_BYTES, PageKind, PageRole, Root, Rows, Side, ValueName, page_key, record_key,
 };
 use entresol_tree::{
     Action, CheckedTable, CheckedTables, RowCounts, TableEntry, TableOptions, Told, Tree,
@@ -425,4 +425,78 @@ fn a_dropped_table_is_said_to_be_one_until_its_pages_are_gone() {
     }
     let (found, damage, _) = subject.check();
     assert_eq!((damage, found.sums.pages_dropped), (Vec::new(), 0));
+}
+
+/// A store with a table of large rows, which was closed.
+fn with_values() -> Subject {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new(BYTES).unwrap());
+    let tiered = open(&device);
+    let tree = Tree::open(Arc::clone(&tiered), options(), NOW).unwrap();
+    let mut session = tree.session(SessionOptions::default()).unwrap();
+    for round in 0..3_u8 {
+        for number in 0..40_u8 {
+            let (key, value) = ([b'r', number], [round + number; 900]);
+            write(&mut session, NAME, &key, Action::Put(&value));
+        }
+        tree.settle(NOW).unwrap();
+    }
+    let id = session.table(NOW, NAME).map(|table| table_number(&tiered, table.name())).unwrap();
+    drop((session, tree));
+    tiered.close(NOW).unwrap();
+    drop(tiered);
+    let tiered = open(&device);
+    let session = tiered.session(SessionOptions::default()).unwrap();
+    Subject { device, tiered, session, id, root: Vec::new() }
+}
+
+fn table_number(tiered: &Arc<Tiered>, name: &[u8]) -> u64 {
+    let mut id = 0;
+    let mut visit = |table: TableEntry| id = if table.name == name { table.id } else { id };
+    list_tables(tiered, &options(), NOW, &mut visit).unwrap();
+    id
+}
+
+impl Subject {
+    /// The keys of both records that a row's value may be in, that which is there first.
+    fn value_keys(&mut self, number: u8) -> [Vec<u8>; 2] {
+        let created = entresol_tree::Sequence(0);
+        let (table, key) = (self.id, [b'r', number]);
+        let name = |side| ValueName { table, created, key: &key, side };
+        let [first, second] = Side::BOTH.map(|side| name(side).record_key());
+        if self.get(&first).is_some() { [first, second] } else { [second, first] }
+    }
+}
+
+#[test]
+fn values_that_are_missing_or_that_no_row_names_are_named() {
+    let mut subject = with_values();
+    let (found, damage, _) = subject.check();
+    assert_eq!((damage, found.sums.rows, found.values_left), (Vec::new(), 40, 0));
+    let [key, other] = subject.value_keys(7);
+    let value = subject.get(&key).unwrap();
+    // One that no row names: the next opening would look for it, and remove it.
+    subject.put(&other, &value);
+    let (found, damage, _) = subject.check();
+    assert_eq!((damage, found.values_left), (Vec::new(), 1));
+    // Not where it stands before the place from which on an opening looks.
+    let position = subject.tiered.store().log_position();
+    let words = [u64::MAX, position.segment].into_iter().chain(position.versions);
+    let confirmed: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    subject.put(&page_key(0, 1, PageRole::Page), &confirmed);
+    let (found, damage, _) = subject.check();
+    assert_eq!(found.values_left, 0);
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    subject.demand("ordered table `rows`, value of row 'r\\x07' on its ");
+    subject.demand(" side: its row: expected one that names it, found none");
+    subject.remove(&other);
+    assert_eq!(subject.check().1, [""; 0]);
+    // Another value in the place of that which the row names, and none.
+    subject.put(&key, &value);
+    subject.demand(" side: its record: expected a record with the version ");
+    subject.demand(", found one with the version ");
+    subject.remove(&key);
+    let damage = subject.check().1;
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    subject.demand("ordered table `rows`, value of row 'r\\x07' on its ");
+    subject.demand(", found none");
 }

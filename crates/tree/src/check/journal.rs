@@ -1,10 +1,11 @@
 //! What the journal has of tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use entresol_flash::{ErrorKind, Result};
 use entresol_tier::Tiered;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{TableDamage, Tell, Told};
 use crate::format::NAMES;
@@ -24,6 +25,8 @@ pub(super) struct Journaled {
     /// The last change.
     last: Sequence,
     tables: BTreeMap<u64, OfTable>,
+    /// Rows whose values are replaced, by hashes.
+    rows: HashSet<u64>,
 }
 
 /// What batches say of one table.
@@ -103,6 +106,9 @@ impl Journaled {
                     of.changes += 1;
                 }
                 self.changes += 1;
+                if operation.effect != Effect::Part {
+                    self.rows.insert(xxh3_64_with_seed(operation.key, operation.table));
+                }
                 continue;
             }
             let id = u64_at(operation.value, 0)
@@ -119,6 +125,11 @@ impl Journaled {
     /// Whether no change came after `closed`, when all were in pages.
     pub(super) fn ends_by(&self, closed: Option<Sequence>) -> bool {
         closed.is_some_and(|closed| self.last <= closed)
+    }
+
+    /// Whether a change says all of the row.
+    pub(super) fn changes_row(&self, table: u64, key: &[u8]) -> bool {
+        self.rows.contains(&xxh3_64_with_seed(key, table))
     }
 
     pub(super) fn of(&self, id: u64) -> OfTable {

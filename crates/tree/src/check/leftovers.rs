@@ -57,7 +57,7 @@ impl Leftovers {
         reader: &mut Reader,
         tell: Tell<'_>,
     ) -> Result<u64> {
-        // Which rows values are of is not looked at.
+        // Values are looked for by the rows that name them.
         let values = store.store().count_partition(options.space, VALUES);
         if store.count(options.space) <= self.held + values {
             return Ok(0);

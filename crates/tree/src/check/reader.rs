@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use entresol_flash::{EntryName, Error, ErrorKind, Operation, Outcome, Result, SpaceId, Timestamp};
+use entresol_flash::{
+    Entry, EntryName, Error, ErrorKind, Operation, Outcome, Result, SpaceId, Timestamp,
+};
 use entresol_tier::{Session, SessionOptions, Tiered};
 
 use super::{TableDamage, Tell, Told, key_parts};
@@ -14,13 +16,15 @@ const DEPTH: usize = 64;
 const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// What a record is: its bytes, that it is not there, or why it cannot be read.
-pub(super) type Found = std::result::Result<Option<Vec<u8>>, Error>;
+pub(super) type Found = FoundOf<Vec<u8>>;
+/// The same of what is wanted of a record.
+pub(super) type FoundOf<T> = std::result::Result<Option<T>, Error>;
 
 /// Reads records of tables.
 pub(super) struct Reader {
     session: Session,
     space: SpaceId,
-    now: Timestamp,
+    pub now: Timestamp,
     /// Pages that were read and not told of.
     pub read: u64,
 }
@@ -42,12 +46,26 @@ impl Reader {
 
     /// Reads records, in the order of `keys`.
     pub(super) fn read_all(&mut self, keys: &[[u8; PAGE_KEY_BYTES]]) -> Result<Vec<Found>> {
-        let mut found: Vec<Found> = keys.iter().map(|_| Ok(None)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        self.read_each(&keys, &|entry| entry.value.to_vec())
+    }
+
+    /// The versions of records, in the order of `keys`.
+    pub(super) fn versions(&mut self, keys: &[&[u8]]) -> Result<Vec<FoundOf<u64>>> {
+        self.read_each(keys, &|entry| entry.version.0)
+    }
+
+    fn read_each<T>(
+        &mut self,
+        keys: &[&[u8]],
+        take: &dyn Fn(&Entry<'_>) -> T,
+    ) -> Result<Vec<FoundOf<T>>> {
+        let mut found: Vec<FoundOf<T>> = keys.iter().map(|_| Ok(None)).collect();
         let Reader { session, space, now, read } = self;
         let mut visit = |token: u64, outcome: Result<Outcome<'_>>| {
             *read += 1;
             found[token as usize] = match outcome {
-                Ok(Outcome::Found(entry)) => Ok(Some(entry.value.to_vec())),
+                Ok(Outcome::Found(entry)) => Ok(Some(take(&entry))),
                 Ok(_) => Ok(None),
                 Err(error) => Err(error),
             };
@@ -67,7 +85,10 @@ impl Reader {
         }
         let is_lost = |error: &Error| error.kind() != ErrorKind::Corrupt;
         match found.iter().position(|one| one.as_ref().is_err_and(is_lost)) {
-            Some(at) => Err(found.swap_remove(at).expect_err("it is an error")),
+            Some(at) => match found.swap_remove(at) {
+                Err(error) => Err(error),
+                Ok(_) => unreachable!("it is an error"),
+            },
             None => Ok(found),
         }
     }

@@ -11,11 +11,11 @@
 
 use entresol_flash::Result;
 
-use super::journal::OfTable;
 use super::pages::Numbers;
 use super::reader::{Found, Reader};
 use super::rows::{RowCount, count_rows, rows_said};
-use super::{CheckedTable, TableDamage, Told, shown};
+use super::values::{LeafValues, ValueDamage, Values};
+use super::{CheckedTable, TableDamage, Told, key_text, text};
 use crate::filter::Filter;
 use crate::format::{
     Child, Children, Damage, Header, PageKind, PageRole, Root, Rows, page_key, u32_at,
@@ -30,10 +30,13 @@ const TOGETHER: usize = 64;
 const LEVELS_MAX: u8 = 12;
 
 /// A walk through one table.
-pub(super) struct Walk<'w> {
+pub(super) struct Walk<'w, 'v> {
     reader: &'w mut Reader,
     tell: &'w mut dyn FnMut(Told<'_>),
+    values: &'w mut Values<'v>,
     table: CheckedTable,
+    /// As of its first record.
+    created: Sequence,
     /// Whose changes in the journal these are.
     old: Old,
     /// What inner nodes say of leaves is so.
@@ -93,20 +96,23 @@ pub(super) struct Walked {
     pub held: u64,
 }
 
-impl<'w> Walk<'w> {
+impl<'w, 'v> Walk<'w, 'v> {
     pub(super) fn new(
         id: u64,
-        of: &OfTable,
         reader: &'w mut Reader,
+        values: &'w mut Values<'v>,
         tell: &'w mut dyn FnMut(Told<'_>),
-    ) -> Walk<'w> {
+    ) -> Walk<'w, 'v> {
+        let of = values.journaled.of(id);
         let name = of.name.clone().unwrap_or_default();
         let table =
             CheckedTable { id, name, journaled_changes: of.changes, ..CheckedTable::default() };
         Walk {
             reader,
             tell,
+            values,
             table,
+            created: Sequence(0),
             old: of.dropped.map_or(Old::IsNot, Old::Is),
             is_exact: false,
             keeps_counts: false,
@@ -120,7 +126,7 @@ impl<'w> Walk<'w> {
     }
 
     /// The same of tables whose pages are as they were when they were closed, if they were.
-    pub(super) fn closed(self, closed: Option<Sequence>) -> Walk<'w> {
+    pub(super) fn closed(self, closed: Option<Sequence>) -> Walk<'w, 'v> {
         Walk { is_exact: closed.is_some(), ..self }
     }
 
@@ -132,7 +138,7 @@ impl<'w> Walk<'w> {
             Err(damage) => self.decoded("first record", &damage),
             Ok(root) => {
                 self.table.name = root.name.to_vec();
-                self.first = root.first;
+                (self.first, self.created) = (root.first, Sequence(root.created));
                 self.keeps_counts = root.keeps_counts;
                 let is_old = matches!(self.old, Old::Is(by) if root.created < by.0);
                 if is_old {
@@ -199,7 +205,7 @@ impl<'w> Walk<'w> {
         if header.level == 0 {
             let pages = LeafPages { page: Ok(Some(root.page.to_vec())), delta: Ok(None) };
             self.held -= 1;
-            self.leaf(&step, pages);
+            self.leaf(&step, pages)?;
         } else {
             self.node(&step, &root.page)?;
         }
@@ -271,7 +277,7 @@ impl<'w> Walk<'w> {
             let deltas = self.reader.read_all(&of(PageRole::Delta).collect::<Vec<_>>())?;
             for (step, (page, delta)) in some.iter().zip(pages.into_iter().zip(deltas)) {
                 self.arrive(step)?;
-                self.leaf(step, LeafPages { page, delta });
+                self.leaf(step, LeafPages { page, delta })?;
             }
         }
         let read = std::mem::take(&mut self.reader.read);
@@ -377,22 +383,22 @@ impl<'w> Walk<'w> {
     }
 
     /// Looks at a leaf and its delta page.
-    fn leaf(&mut self, step: &Step, pages: LeafPages) {
+    fn leaf(&mut self, step: &Step, pages: LeafPages) -> Result<()> {
         let place = format!("page {}", step.page);
-        let Some(bytes) = self.there(step, pages.page) else { return };
+        let Some(bytes) = self.there(step, pages.page) else { return Ok(()) };
         let parsed = Rows::parse(&bytes).and_then(|rows| rows.check().map(|()| rows));
         let rows = match parsed {
             Ok(rows) => rows,
             Err(damage) => {
                 self.decoded(&place, &damage);
                 self.ends[0].is_lost = true;
-                return;
+                return Ok(());
             }
         };
         if rows.header().kind != PageKind::Leaf {
             self.damage(&place, "kind", "a leaf".into(), "a delta page".into());
             self.ends[0].is_lost = true;
-            return;
+            return Ok(());
         }
         self.table.leaves += 1;
         self.table.page_bytes += bytes.len() as u64;
@@ -415,6 +421,26 @@ impl<'w> Walk<'w> {
         if let Some(child) = known {
             self.compare(&place, &child, (&bytes, &rows), delta.as_deref());
         }
+        self.look_at_values(&place, rows, delta_rows)
+    }
+
+    /// Looks for the values that the rows of a leaf name.
+    fn look_at_values(
+        &mut self,
+        place: &str,
+        leaf: Rows<'_>,
+        delta: Option<Rows<'_>>,
+    ) -> Result<()> {
+        let of = LeafValues { table: self.table.id, created: self.created, leaf, delta };
+        match self.values.look(self.reader, &of)? {
+            Ok(damaged) => {
+                damaged.into_iter().for_each(|ValueDamage { place, expected, found }| {
+                    self.damage(&place, "its record", expected, found);
+                })
+            }
+            Err(damage) => self.decoded(place, &damage),
+        }
+        Ok(())
     }
 
     /// What a parent says of the rows at or below a page.
@@ -567,12 +593,4 @@ impl<'w> Walk<'w> {
         let what = what.to_owned();
         (self.tell)(Told::Damage(&TableDamage { table, place, what, expected, found }));
     }
-}
-
-fn text(key: &[u8]) -> String {
-    format!("'{}'", shown(key))
-}
-
-fn key_text(key: Option<&[u8]>) -> String {
-    key.map_or_else(|| "no high key".to_owned(), text)
 }

@@ -132,6 +132,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "values::a_value_stays_until_what_replaces_it_is_durable",
     },
     Bug {
+        name: "values-not-looked-for",
+        caught_by: CHECKING,
+        test: "values_that_are_missing_or_that_no_row_names_are_named",
+    },
+    Bug {
         name: "orphans-kept",
         caught_by: TABLES,
         test: "values::no_value_outlives_its_row_over_crashes",
@@ -451,6 +456,9 @@ pub(super) const BUGS: &[Bug] = &[
 
 /// Ordered tables, in one life and over crashes.
 const TABLES: Target = Target { package: "entresol-tree", test: "tables" };
+
+/// Damage of tables, one at a time.
+const CHECKING: Target = Target { package: "entresol-tree", test: "checking" };
 
 /// Leaves and delta pages against a map.
 const MERGING: Target = Target { package: "entresol-tree", test: "merging" };
