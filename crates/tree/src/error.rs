@@ -25,7 +25,7 @@ pub(crate) fn refused(table: &Table, error: &MergeError) -> Error {
         MergeError::Damage(_) => ErrorKind::Corrupt,
         MergeError::NoMergeFunction
         | MergeError::LargeValue(_)
-        | MergeError::ManyParts(_)
+        | MergeError::ManyParts { .. }
         | MergeError::Refused(_) => ErrorKind::InvalidInput,
     };
     Error::new(kind, format!("ordered table `{name}`: {error}"))

@@ -15,7 +15,9 @@ mod together;
 use entresol_planted::planted;
 
 use crate::filter::Filter;
-use crate::format::{Damage, Effect, PageBuilder, PageFrame, PageKind, Rows};
+use crate::format::{
+    Damage, Effect, HEADER_BYTES, PAGE_BYTES_MAX, PageBuilder, PageFrame, PageKind, Rows,
+};
 use crate::sequence::Sequence;
 
 pub(crate) use count::{LeafRows, count_rows, visit_rows};
@@ -25,6 +27,9 @@ use gather::Target;
 pub(crate) use gather::{Cursor, Gathered, Pushed, Resolved};
 use together::Questions;
 pub use together::{FoldMany, FoldedRows};
+
+/// Most bytes of the rows of a delta page, each with its key whole.
+const DELTA_BYTES_MAX: usize = PAGE_BYTES_MAX - HEADER_BYTES;
 
 /// A change of one row that is in no page.
 #[derive(Debug, Clone, Copy)]
@@ -82,8 +87,13 @@ pub enum MergeError {
     NoMergeFunction,
     /// A merge function made a value larger than a page holds: its bytes.
     LargeValue(usize),
-    /// A row whose value is a record of its own has parts of so many bytes.
-    ManyParts(usize),
+    /// A row whose value is a record of its own has more parts than a leaf has room for.
+    ManyParts {
+        /// Bytes of the parts.
+        bytes: usize,
+        /// How many there are.
+        parts: usize,
+    },
     /// The merge function could not be called, or failed: what it says.
     Refused(String),
 }
@@ -106,9 +116,10 @@ impl std::fmt::Display for MergeError {
                 "a merge function made a value of {bytes} bytes; expected at most {}",
                 crate::format::INLINE_VALUE_BYTES_MAX
             ),
-            MergeError::ManyParts(bytes) => write!(
+            MergeError::ManyParts { bytes, parts } => write!(
                 f,
-                "a row with a large value has parts of {bytes} bytes; put the row as a whole"
+                "a row with a large value has {parts} parts of {bytes} bytes, more than a leaf \
+                 has room for; put the row as a whole"
             ),
             MergeError::Refused(why) => write!(f, "its merge function failed: {why}"),
         }
@@ -205,7 +216,13 @@ pub fn merge_delta<'a>(
         link: base.0,
         has_sequences: target.has_sequences,
     };
-    Ok(NewDelta { page: builder.page(0..builder.count(), frame), filter })
+    let rows = 0..builder.count();
+    let bytes = rows.clone().map(|index| builder.row_bytes(index, target.has_sequences)).sum();
+    // Entries of a damaged page may lie in one another.
+    if bytes > DELTA_BYTES_MAX {
+        return Err(Damage::new("bytes of a delta page", bytes, DELTA_BYTES_MAX));
+    }
+    Ok(NewDelta { page: builder.page(rows, frame), filter })
 }
 
 /// What a new delta page is to be.

@@ -355,3 +355,75 @@ impl FoldMany for Fails {
         if self.answers == 9 { Err("nine are too many".to_owned()) } else { Ok(()) }
     }
 }
+
+/// Small parts beside a value that is a record of its own were counted by their bytes alone. More
+/// of them than a page has room for made the merge panic.
+#[test]
+fn small_parts_beside_a_large_value_that_fill_a_page_are_refused() {
+    let stored = Table::new(0).leaves.remove(0);
+    let change = |number: u64, effect, value| Change {
+        key: &b"a row"[..],
+        effect,
+        sequence: Sequence(number),
+        value,
+    };
+    for (parts, may_be) in [(1000, true), (9000, false), (70_000, false)] {
+        let mut changes = vec![change(1, Effect::Separate, &[0; 12][..])];
+        changes.extend((0..parts).map(|number| change(number + 2, Effect::Part, b"")));
+        let mut rewrite = Rewrite {
+            number: 1,
+            through: Sequence(parts + 2),
+            limits: LIMITS,
+            merge: Some(&Append),
+            fresh: &mut || 2,
+        };
+        let made = merge_leaves(&[stored.leaf()], &changes, &mut rewrite);
+        match made {
+            Ok(made) => assert!(may_be && Rows::parse(&made[0].page).unwrap().count() > 1000),
+            Err(refused) => {
+                assert_eq!(refused, MergeError::ManyParts { bytes: 0, parts: parts as usize });
+                assert!(!may_be);
+            }
+        }
+    }
+}
+
+/// Pages come from a medium: one with keys that no page holds, or in no order, made the merge
+/// panic.
+#[test]
+fn a_leaf_with_keys_that_no_page_holds_is_damage_to_a_merge() {
+    let frame = PageFrame {
+        kind: PageKind::Leaf,
+        high_key: None,
+        sequence: Sequence(1),
+        link: 0,
+        has_sequences: false,
+    };
+    let mut builder = PageBuilder::default();
+    builder.push(b"b", Effect::Put, Sequence(1), b"");
+    builder.push(b"a", Effect::Put, Sequence(1), b"");
+    let disordered = builder.page(0..2, frame);
+    let mut empty = builder.page(0..1, frame);
+    // The only key is the prefix: without it there is none.
+    empty[4] = 0;
+    empty.remove(32);
+    let mut long = empty.clone();
+    let at = long.len() - 4;
+    long[at..at + 2].copy_from_slice(&3000_u16.to_le_bytes());
+    long.resize(long.len() + 3000, b'k');
+    for (page, field) in
+        [(disordered, "order of rows"), (empty, "key of a row"), (long, "key of a row")]
+    {
+        let leaf = Leaf::parse(&page, None).unwrap();
+        let mut rewrite = Rewrite {
+            number: 1,
+            through: Sequence(2),
+            limits: LIMITS,
+            merge: None,
+            fresh: &mut || 2,
+        };
+        let refused = merge_leaves(&[leaf], &[], &mut rewrite).unwrap_err();
+        let MergeError::Damage(damage) = refused else { panic!("{refused}") };
+        assert_eq!(damage.field, field);
+    }
+}

@@ -5,7 +5,8 @@ use entresol_planted::planted;
 use super::together::fold_one;
 use super::{Change, Folded, Leaf, MergeError, MergeFunction};
 use crate::format::{
-    Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, Row, Rows, SEPARATE_VALUE_BYTES_MAX,
+    Damage, Effect, INLINE_VALUE_BYTES_MAX, PageBuilder, ROW_KEY_BYTES_MAX, Row, Rows,
+    SEPARATE_VALUE_BYTES_MAX,
 };
 use crate::rows::{RowBuffer, RowParts};
 use crate::sequence::Sequence;
@@ -13,8 +14,12 @@ use crate::sequence::Sequence;
 /// Parts of a row whose value is a record of its own stand beside it in the leaf, up to so many
 /// bytes.
 const PART_BYTES_MAX: usize = 16 << 10;
+/// And up to so many with what a page has for each of them, so that small ones fit a page, too,
+/// behind the other rows of a leaf.
+const PAGED_PART_BYTES_MAX: usize = 40 << 10;
 
-/// Walks a page from row to row.
+/// Walks a page from row to row. What it shows has keys that ascend and that pages may hold: pages
+/// are made of it.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     rows: Option<Rows<'a>>,
@@ -41,14 +46,19 @@ impl<'a> Cursor<'a> {
     }
 
     fn advance(&mut self) -> Result<(), Damage> {
-        self.row = match self.rows {
-            Some(rows) if self.next < rows.count() => Some(rows.row(self.next)?),
-            _ => None,
-        };
-        if let Some(row) = self.row {
-            row.key.copy_to(&mut self.key);
-            self.next += 1;
+        let before = self.row.take();
+        let Some(rows) = self.rows.filter(|rows| self.next < rows.count()) else { return Ok(()) };
+        let row = rows.row(self.next)?;
+        let key_bytes = row.key.prefix.len() + row.key.suffix.len();
+        if key_bytes == 0 || key_bytes > ROW_KEY_BYTES_MAX {
+            return Err(Damage::new("key of a row", key_bytes, ROW_KEY_BYTES_MAX));
         }
+        if before.is_some_and(|before| row.key.suffix < before.key.suffix) {
+            return Err(Damage::new("order of rows", self.next, self.next));
+        }
+        row.key.copy_to(&mut self.key);
+        self.row = Some(row);
+        self.next += 1;
         Ok(())
     }
 }
@@ -280,8 +290,12 @@ impl<'m> Target<'m> {
             // The value is a record of its own, which is not at hand: parts stay beside it.
             Resolved::Separate => {
                 let bytes = gathered.parts().map(<[u8]>::len).sum();
-                if bytes > PART_BYTES_MAX {
-                    return Err(MergeError::ManyParts(bytes));
+                let frame = gathered.key().len() + Row::overhead_bytes(true);
+                if bytes > PART_BYTES_MAX
+                    || bytes + gathered.parts.len() * frame > PAGED_PART_BYTES_MAX
+                {
+                    let parts = gathered.parts.len();
+                    return Err(MergeError::ManyParts { bytes, parts });
                 }
                 gathered.push_changes(&mut self.builder);
             }
