@@ -49,7 +49,7 @@ use crate::recovery::closed_key;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::table::{Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
+use crate::table::{Detours, Directory, NodePage, Place, ROOT_PAGE, Table, next_key};
 use ahead::Ahead;
 use clearing::{Clearing, keeps_values, low_limit};
 use confirming::Confirming;
@@ -366,6 +366,7 @@ impl Maintainer {
         table: &Arc<Table>,
         key: &[u8],
     ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+        let mut detours = Detours::default();
         loop {
             let missing = {
                 let directory = &mut table.lock().directory;
@@ -384,7 +385,8 @@ impl Maintainer {
                 return Err(corrupt(&format!("page {} is missing", missing.page()), table.id()));
             };
             let loaded = table.lock().directory.load(missing, &page, is_exact);
-            loaded.map_err(|damage| corrupt(&damage, table.id()))?;
+            let went_on = loaded.and_then(|is_new| detours.count(missing.page(), is_new));
+            went_on.map_err(|damage| corrupt(&damage, table.id()))?;
         }
     }
 

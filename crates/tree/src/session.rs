@@ -222,6 +222,8 @@ enum Next {
     /// The page with this number is not there: it was located before it was absorbed, or before
     /// the table had inner nodes.
     Reload(u32),
+    /// The page with this number is not what it was when it was located, or says so.
+    Astray(u32),
     /// A leaf says that its keys end before those that the directory gives it.
     Learn { high: Vec<u8>, right: u32 },
     /// It has the delta page and wants the leaf.

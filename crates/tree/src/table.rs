@@ -22,7 +22,7 @@ pub(crate) use directory::{Counted, CountedLeaf, Directory, Span, Uncounted};
 pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
-pub(crate) use place::{LeafAt, LeafToCount, Learnt, Missing, NewChild, Place, ROOT_PAGE};
+pub(crate) use place::{Detours, LeafAt, LeafToCount, Learnt, Missing, NewChild, Place, ROOT_PAGE};
 pub(crate) use sides::{RowOf, Sides, Takes};
 pub(crate) use watches::{Watch, Watches};
 

@@ -15,7 +15,7 @@ use crate::format::{Child, Damage, Header, PAGE_KEY_BYTES, PageKind, PageRole, R
 use crate::merge::{Leaf, count_rows};
 use crate::node::is_known;
 use crate::shared::Shared;
-use crate::table::{LeafAt, Learnt, Missing, Place, ROOT_PAGE, Table};
+use crate::table::{Detours, LeafAt, Learnt, Missing, Place, ROOT_PAGE, Table};
 
 /// So often a page may be missing where it was thought to be.
 const MISSES_MAX: u32 = 4;
@@ -33,6 +33,7 @@ pub(super) struct Approach {
     pub delta: Option<Vec<u8>>,
     /// How often the page with this number was not there, one time after another.
     misses: (u32, u32),
+    detours: Detours,
     /// What was learnt of the leaf.
     learnt: Option<Learnt>,
 }
@@ -89,7 +90,8 @@ impl Approach {
     pub(super) fn new(table: &Arc<Table>) -> Approach {
         let table = Arc::clone(table);
         let stage = Stage::Idle;
-        Approach { table, stage, leaf: None, delta: None, misses: (0, 0), learnt: None }
+        let (misses, detours) = ((0, 0), Detours::default());
+        Approach { table, stage, leaf: None, delta: None, misses, detours, learnt: None }
     }
 
     /// Does what needs no page.
@@ -107,13 +109,17 @@ impl Approach {
                 let is_exact = shared.recovered.lock().is_exact;
                 let mut state = self.table.lock();
                 let loaded = state.directory.load(missing, &bytes, is_exact);
-                loaded.map_err(|damage| damaged(&self.table, &damage))?;
+                drop(state);
+                let is_new = loaded.map_err(|damage| damaged(&self.table, &damage))?;
+                self.detour(missing.page(), is_new)?;
             }
             Next::Learn { high, right } => {
                 let leaf = self.leaf.take().expect("a leaf that was read");
-                self.table.lock().directory.learn(&leaf, &high, right);
+                let is_new = self.table.lock().directory.learn(&leaf, &high, right);
+                self.detour(leaf.child.page, is_new)?;
             }
             Next::Reload(page) => self.miss(page)?,
+            Next::Astray(page) => self.detour(page, false)?,
             Next::Locate => {}
         }
         self.delta = None;
@@ -129,6 +135,11 @@ impl Approach {
             return Err(damaged(&self.table, &"a page that another one names is missing"));
         }
         Ok(())
+    }
+
+    fn detour(&mut self, page: u32, has_learnt: bool) -> Result<()> {
+        let counted = self.detours.count(page, has_learnt);
+        counted.map_err(|damage| damaged(&self.table, &damage))
     }
 
     /// The record to read at `place`. `key`: the one key that is looked for, if it is one.
@@ -198,7 +209,9 @@ impl Approach {
             Some(record) if is_root => {
                 let root = Root::decode(record).map_err(damage)?;
                 match root.created.cmp(&at.created.0) {
-                    std::cmp::Ordering::Greater => return Ok(LeafPage::Moved(Next::Locate)),
+                    std::cmp::Ordering::Greater => {
+                        return Ok(LeafPage::Moved(Next::Astray(ROOT_PAGE)));
+                    }
                     std::cmp::Ordering::Less => return Ok(LeafPage::Empty),
                     std::cmp::Ordering::Equal => root.page,
                 }
@@ -206,7 +219,8 @@ impl Approach {
             Some(page) => Cow::Borrowed(page),
         };
         let is_inner = Header::decode(&page).map_err(damage)?.kind == PageKind::Inner;
-        Ok(if is_inner { LeafPage::Moved(Next::Locate) } else { LeafPage::Page(page) })
+        let elsewhere = Next::Astray(at.child.page);
+        Ok(if is_inner { LeafPage::Moved(elsewhere) } else { LeafPage::Page(page) })
     }
 
     /// Takes note of what is known of the leaf, now that it and its delta page were read, unless

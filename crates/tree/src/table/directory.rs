@@ -167,16 +167,17 @@ impl Directory {
         Missing { page, parent, index, is_right, residence, created, joins }
     }
 
-    /// Enters the page `bytes` of the node `missing`, unless somebody else was faster.
+    /// Enters the page `bytes` of the node `missing`, unless somebody else was faster. Whether it
+    /// did.
     pub(crate) fn load(
         &mut self,
         missing: Missing,
         bytes: &[u8],
         is_exact: bool,
-    ) -> Result<(), Damage> {
+    ) -> Result<bool, Damage> {
         let Missing { page, parent, index, is_right, residence, created, joins } = missing;
         if created != self.created() || joins != self.joins {
-            return Ok(());
+            return Ok(false);
         }
         let above = self.node(parent);
         let is_there = index < above.count() && above.child(index).page == page;
@@ -197,15 +198,17 @@ impl Directory {
                 self.split_if_large(parent, index + 1);
                 self.forget_total(&separator);
             }
-        } else if !is_right
+            return Ok(!is_entered);
+        }
+        let is_wanted = !is_right
             && index < above.count()
             && above.child(index).page == page
-            && above.residence(index) == residence
-        {
+            && above.residence(index) == residence;
+        if is_wanted {
             let id = self.nodes.add(node);
             self.node_mut(parent).set_loaded(index, id);
         }
-        Ok(())
+        Ok(is_wanted)
     }
 
     /// Where the node ends that is child `index`, if page `page` follows it.

@@ -1,11 +1,35 @@
 //! Where the pages of keys are, as a directory says it.
 
-use crate::format::Child;
+use crate::format::{Child, Damage};
 use crate::node::{NodeId, Residence, Stamp};
 use crate::sequence::Sequence;
 
 /// Number of a table's first page.
 pub(crate) const ROOT_PAGE: u32 = 1;
+/// So often a page may say that a key is elsewhere while the directory leads to it still: others
+/// teach the directory meanwhile, but not that often.
+const DETOURS_MAX: u32 = 1000;
+
+/// How often the page with this number led nowhere, one time after another.
+#[derive(Debug, Default)]
+pub(crate) struct Detours {
+    page: u32,
+    times: u32,
+}
+
+impl Detours {
+    /// A page says that the key is elsewhere. Where the directory learnt nothing of it, somebody
+    /// else has taught it meanwhile, or the page is not what it was taken for. One that leads to
+    /// itself for ever is damaged.
+    pub(crate) fn count(&mut self, page: u32, has_learnt: bool) -> Result<(), Damage> {
+        let times = if self.page == page { self.times + 1 } else { 1 };
+        (self.page, self.times) = (page, if has_learnt { 0 } else { times });
+        if self.times > DETOURS_MAX {
+            return Err(Damage::new("page that leads to itself", page as usize, 0));
+        }
+        Ok(())
+    }
+}
 
 /// Where a key's leaf is.
 #[derive(Debug, Clone, PartialEq, Eq)]
