@@ -13,6 +13,7 @@ const FUZZED: &[Target] = &[
     Target { package: "entresol-wire", test: "arbitrary" },
     Target { package: "entresol-certify", test: "arbitrary" },
     Target { package: "entresol-flash", test: "arbitrary" },
+    Target { package: "entresol-tree", test: "arbitrary" },
 ];
 
 const SECONDS: u64 = 60;

@@ -122,6 +122,8 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-flash",
             "entresol-random",
+            "entresol-tier",
+            "entresol-tree",
             "entresol-volume",
             "entresol-wire",
         ],

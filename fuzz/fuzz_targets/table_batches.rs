@@ -1,0 +1,10 @@
+//! Any bytes as batches of the journal, one behind the other.
+#![no_main]
+
+#[path = "../../crates/tree/tests/arbitrary/exercise.rs"]
+#[expect(dead_code, reason = "other targets call the rest")]
+mod exercise;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    exercise::batches(bytes);
+});
