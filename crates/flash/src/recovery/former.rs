@@ -150,7 +150,8 @@ impl Former {
             device.sync()?;
         }
         let opening = superblock.opening;
-        let directory = options.buffer_directory.as_deref().filter(|_| outlives(options));
+        let may_outlive = outlives(options) && !planted!("write-buffers-die-with-the-process");
+        let directory = options.buffer_directory.as_deref().filter(|_| may_outlive);
         for path in self.drained {
             let memory = match SharedMemory::open(&path) {
                 Ok(memory) => memory,

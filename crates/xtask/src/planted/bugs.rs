@@ -452,7 +452,15 @@ pub(super) const BUGS: &[Bug] = &[
         caught_by: COLLECTIONS,
         test: "hash_map::random_changes_equal_those_of_a_model",
     },
+    Bug {
+        name: "write-buffers-die-with-the-process",
+        caught_by: KILLED,
+        test: "acknowledged_batches_over_tables_survive_kills_at_every_level",
+    },
 ];
+
+/// A process with ordered tables that is killed, round after round.
+const KILLED: Target = Target { package: "entresol-host", test: "killed" };
 
 /// Ordered tables, in one life and over crashes.
 const TABLES: Target = Target { package: "entresol-tree", test: "tables" };
