@@ -7,6 +7,7 @@ import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.db.memtable.TrieMemtable;
 import org.apache.cassandra.schema.SchemaConstants;
 import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.service.StorageService;
 
 /** Makes memtables of one configuration. */
 record EntresolFactory(Parameters parameters) implements Memtable.Factory {
@@ -27,9 +28,13 @@ record EntresolFactory(Parameters parameters) implements Memtable.Factory {
         return !parameters.writesLog();
     }
 
+    /**
+     * Not while a node starts: the commit log has what a table on flash got before it came there, and
+     * what a node took that was started without the plug-in.
+     */
     @Override
     public boolean writesAreDurable() {
-        return !parameters.writesLog();
+        return !parameters.writesLog() && StorageService.instance.isDaemonSetupCompleted();
     }
 
     @Override

@@ -278,8 +278,8 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
                 keepUntilFlushed();
                 yield true;
             }
-            // Who sent rows forgets that they are missing here.
-            case STREAMS_RECEIVED, DRAIN -> {
+            // Who sent rows, or had them in a log to replay, forgets them then.
+            case STREAMS_RECEIVED, STARTUP, DRAIN -> {
                 Failures.writing(metadata(), node.store::sync);
                 temporaries.removeUnused();
                 yield false;
