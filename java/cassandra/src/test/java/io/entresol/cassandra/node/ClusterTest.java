@@ -165,14 +165,14 @@ class ClusterTest {
         }
     }
 
-    private static void unplug(TestCluster ring, int number) throws IOException {
+    static void unplug(TestCluster ring, int number) throws IOException {
         Path yaml = ring.node(number).yaml();
         String text = Files.readString(yaml);
         Files.writeString(yaml.resolveSibling("plugged"), text);
         Files.writeString(yaml, text.substring(0, text.indexOf("\nmemtable:\n") + 1));
     }
 
-    private static void plug(TestCluster ring, int number) throws IOException {
+    static void plug(TestCluster ring, int number) throws IOException {
         Path yaml = ring.node(number).yaml();
         Files.writeString(yaml, Files.readString(yaml.resolveSibling("plugged")));
     }
