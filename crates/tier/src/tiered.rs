@@ -215,14 +215,16 @@ impl Tiered {
             );
             Error::new(ErrorKind::InvalidInput, detail)
         })?;
+        let cache = options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(over);
         let index_max = options.memory_bytes
             - reservable_bytes
             - options.write_buffer_bytes()
             - SLACK_BYTES
-            - options.cache_bytes.unwrap_or(CACHE_BYTES_MIN).min(over);
+            - cache;
         options.store.index_bytes_max = options.store.index_bytes_max.min(index_max);
         if options.store.scratch_bytes_max == u64::MAX {
-            options.store.scratch_bytes_max = SCRATCH_BYTES;
+            // Nothing is reserved and nothing cached before the store is open.
+            options.store.scratch_bytes_max = SCRATCH_BYTES + reservable_bytes + cache;
         }
         options.demand_no_vain_budget()?;
         let store = Store::open(device, options.store.clone(), now)
