@@ -3,6 +3,7 @@
 //! Lock order: one shard's lock at a time, except `drop_below` and `close`, which take all in order
 //! of number; then the superblock's lock. No other lock is taken under them.
 
+mod ahead;
 mod assemble;
 mod close;
 mod device_wait;

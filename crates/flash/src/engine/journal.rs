@@ -1,7 +1,6 @@
 //! The journal of a store: a lane in each shard, appended to, cut, and replayed by whole segments.
 
-use entresol_device::IoBuffer;
-
+use super::ahead::Ahead;
 use super::{Engine, Waits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::FORMAT_VERSION;
@@ -9,7 +8,6 @@ use crate::log::{JournalReader, JournalSegment, Log};
 use crate::segment::Segment;
 use crate::shard::Appended;
 use crate::types::{JournalAppend, JournalRecord, JournalSequence, Timestamp};
-use crate::unreadable::read_around;
 
 /// What a replay visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,9 +37,9 @@ pub struct JournalState {
 
 /// A segment of the journal as it was under the lock.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
-    of: JournalSegment,
-    row: Segment,
+pub(super) struct Stretch {
+    pub of: JournalSegment,
+    pub row: Segment,
 }
 
 impl Engine {
@@ -109,22 +107,21 @@ impl Engine {
         visit: &mut dyn FnMut(JournalRecord<'_>),
     ) -> Result<JournalReplay> {
         let number = self.lane(lane)?;
-        let (shape, stretches) = {
+        let stretches: Vec<_> = {
             let shard = self.shards[number].lock();
             let row = |of: &JournalSegment| *shard.log.segment(of.segment);
             let journal = shard.log.journal().segments();
-            let all: Vec<_> = journal.map(|of| Stretch { of: *of, row: row(of) }).collect();
-            (shard.log.shape(), all)
+            journal.map(|of| Stretch { of: *of, row: row(of) }).collect()
         };
         let mut replay = JournalReplay::default();
-        let mut bytes = IoBuffer::aligned(shape.segment_bytes as usize);
+        let mut ahead = Ahead::new(self, number, &stretches)?;
         let mut before: Option<JournalSegment> = None;
-        for stretch in stretches {
+        for &stretch in &stretches {
             if before.is_some_and(|before| before.ordinal + 1 != stretch.of.ordinal) {
                 return Err(self.lost(number, stretch.of, "a segment before it is missing"));
             }
             before = Some(stretch.of);
-            self.read_stretch(number, stretch, &mut bytes)?;
+            let Some(bytes) = ahead.next()? else { break };
             replay.segments += 1;
             let mut take = |record: JournalRecord<'_>| {
                 if record.sequence >= first {
@@ -143,18 +140,6 @@ impl Engine {
             }
         }
         Ok(replay)
-    }
-
-    /// Reads a segment of the journal, from memory if it is there. What cannot be read is zeros.
-    fn read_stretch(&self, number: usize, stretch: Stretch, out: &mut IoBuffer) -> Result<()> {
-        let shard = self.shards[number].lock();
-        let shape = shard.log.shape();
-        if let Some(memory) = shard.log.in_memory(shape.address(stretch.of.segment, 0)) {
-            out.copy_from_slice(memory);
-            return Ok(());
-        }
-        drop(shard);
-        read_around(&*self.device, shape.offset_of(stretch.of.segment), out).map(drop)
     }
 
     /// Whether the segment is the journal's yet: it may have been trimmed while it was read.
