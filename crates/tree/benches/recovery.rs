@@ -1,5 +1,5 @@
-//! Openings after a kill with the journal full: what the store takes, what the tables take, and
-//! when the first row is there.
+//! Openings after a kill with the journal full: what the store takes, what the tables take, also
+//! in processor time, and when the first row is there.
 //!
 //! `cargo bench -p entresol-tree --bench recovery [-- ROWS]`. The file is in the directory that the
 //! variable `TMPDIR` names, and vanishes at the end. The journal has the same size whatever the
@@ -46,10 +46,11 @@ fn main() {
         assert_eq!(found, 100, "all rows are there");
         let Bench { times, first, .. } = bench;
         println!(
-            "store {:.0?}  tables {:.0?} ({:.0} MB/s)  first row {:.2?}  100 rows {:.2?}",
+            "store {:.0?}  tables {:.0?} ({:.0} MB/s, CPU {:.2} s)  first row {:.2?}  100: {:.2?}",
             times.store,
             times.tables,
             journal.bytes as f64 / times.tables.as_secs_f64() / 1e6,
+            times.tables_processor,
             first.expect("a row was read"),
             bench.gets,
         );
@@ -60,6 +61,8 @@ fn main() {
 struct Times {
     store: Duration,
     tables: Duration,
+    /// Seconds.
+    tables_processor: f64,
 }
 
 struct Bench {
@@ -94,10 +97,11 @@ impl Bench {
         let admission = Admission::Always;
         let options = TieredOptions { store, memory_bytes, cache_bytes: Some(0), admission };
         let tiered = Tiered::open(device, options, NOW).expect("a store");
-        let store = begun.elapsed();
+        let (store, processor) = (begun.elapsed(), processor_seconds());
         let options = TreeOptions { waiting_bytes_max: WAITING_BYTES, ..TreeOptions::default() };
         let tree = Tree::open(Arc::clone(&tiered), options, NOW).expect("tables");
-        let times = Times { store, tables: begun.elapsed() - store };
+        let tables_processor = processor_seconds() - processor;
+        let times = Times { store, tables: begun.elapsed() - store, tables_processor };
         let options = SessionOptions { read_buffer_bytes: 16 << 10, ..SessionOptions::default() };
         let mut session = tree.session(options).expect("a session");
         let table = session.table(NOW, b"rows").expect("a table");
@@ -148,4 +152,11 @@ fn key(number: u64) -> [u8; 16] {
     key[..8].copy_from_slice(&mix64(number).to_be_bytes());
     key[8..].copy_from_slice(&number.to_be_bytes());
     key
+}
+
+fn processor_seconds() -> f64 {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split(' ').collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
+    (ticks(12).unwrap_or(0.0) + ticks(13).unwrap_or(0.0)) / 100.0
 }

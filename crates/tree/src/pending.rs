@@ -15,6 +15,7 @@ mod arena;
 mod cells;
 mod draft;
 mod entry;
+mod gathered;
 mod growth;
 mod node;
 mod path;
@@ -26,6 +27,7 @@ use std::ops::Bound;
 
 pub use arena::{Arena, BLOCK_BYTES, CLASSES, Full};
 pub use entry::Changes;
+pub use gathered::Gathered;
 pub use range::{Entry, Range, RangeBack};
 
 use crate::format::{INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};

@@ -18,7 +18,7 @@ use crate::format::{
 use crate::journal::{Journal, Journaled as Placed, Tail, journaled};
 use crate::merge::Change;
 use crate::options::TreeOptions;
-use crate::pending::{Arena, Pending};
+use crate::pending::{Arena, Gathered, Pending};
 use crate::sequence::Sequence;
 use crate::values::{FoundValues, Journaled, NamedValue, Place};
 
@@ -30,11 +30,18 @@ pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
 /// What lists of tables take for each.
 const LISTED_BYTES: usize = 48;
 
+/// Changes are gathered until they take so many bytes, or this part of what others take.
+const GATHERED_BYTES: u64 = 1 << 20;
+const GATHERED_PART: u64 = 2;
+
 /// Changes of tables that nobody has opened.
 #[derive(Default)]
 pub(crate) struct Recovered {
     /// By their numbers, the order in which sweeps merge them.
     tables: BTreeMap<u64, Pending>,
+    /// Changes that are in no map so far, while the journal is read.
+    gathered: BTreeMap<u64, Gathered>,
+    gathered_bytes: u64,
     names: HashMap<u64, Box<[u8]>>,
     /// Those of them that keep counts.
     counted: HashSet<u64>,
@@ -95,6 +102,10 @@ impl Recovered {
 
     fn drop_table(&mut self, arena: &mut Arena, id: u64, by: DroppedBy) {
         let DroppedBy { sequence, created } = by;
+        // What came to the map after the removal would be rows of a table made again.
+        if !planted!("drop-before-what-was-gathered") {
+            self.enter_gathered(arena);
+        }
         if let Some(pending) = self.tables.get(&id).filter(|_| self.values.has_table(id)) {
             for entry in pending.range(arena, Bound::Unbounded, Bound::Unbounded) {
                 self.values.push_dropped(id, created, sequence, entry.key());
@@ -147,11 +158,29 @@ impl Recovered {
                 let named = NamedValue { batch: first, sequence, table: operation.table };
                 self.values.note(named, key);
             }
-            let pending = self.tables.entry(operation.table).or_default();
-            let entered = pending.insert(arena, Change { key, effect, sequence, value });
-            entered.expect("an arena without a cap");
+            let before = arena.bytes_in_use();
+            let gathered = self.gathered.entry(operation.table).or_default();
+            gathered.push(arena, Change { key, effect, sequence, value });
+            self.gathered_bytes += arena.bytes_in_use() - before;
+        }
+        if self.gathered_bytes > self.gathered_bytes_max(arena) {
+            self.enter_gathered(arena);
         }
         Ok(())
+    }
+
+    /// Changes of one key may be many, of which the last one stays.
+    fn gathered_bytes_max(&self, arena: &Arena) -> u64 {
+        let others = arena.bytes_in_use() - self.gathered_bytes;
+        GATHERED_BYTES.max(others / GATHERED_PART)
+    }
+
+    /// Brings what was gathered into the maps.
+    fn enter_gathered(&mut self, arena: &mut Arena) {
+        self.gathered_bytes = 0;
+        for (id, gathered) in std::mem::take(&mut self.gathered) {
+            self.tables.entry(id).or_default().insert_gathered(arena, gathered);
+        }
     }
 }
 
@@ -248,6 +277,7 @@ fn replay(place: &Place<'_>, values: FoundValues) -> Result<Replayed> {
             Err(found) => damage = Some(corrupt(&found, NAMES)),
         }
     })?;
+    recovered.enter_gathered(&mut arena);
     damage.map_or(Ok(Replayed { recovered, arena, last, last_record }), Err)
 }
 

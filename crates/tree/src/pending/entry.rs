@@ -39,6 +39,45 @@ pub(super) fn add(arena: &mut Arena, entry: Cell, new: Change<'_>) -> Result<Ame
     Ok(Amended { cell: entry, added, dropped })
 }
 
+/// Brings what waits of a key in no tree, `newcomer`, into the entry of the key: where the entry is
+/// then, and what of both is gone.
+pub(super) fn absorb(
+    arena: &mut Arena,
+    entry: Cell,
+    newcomer: Cell,
+) -> Result<(Cell, Weight), Full> {
+    let replaces = cells::kind(arena, newcomer) == Kind::Single
+        && cells::replaces(arena, newcomer)
+        && cells::sequence(arena, newcomer) > newest(arena, entry);
+    if replaces {
+        let gone = weight(arena, entry);
+        free(arena, entry);
+        return Ok((newcomer, gone));
+    }
+    let mut gone = weight(arena, newcomer);
+    let key = cells::key(arena, newcomer).to_vec();
+    let owned = |change: Change<'_>| (change.effect, change.sequence, change.value.to_vec());
+    let changes: Vec<_> = Changes::of(arena, newcomer).map(owned).collect();
+    free(arena, newcomer);
+    let mut cell = entry;
+    for (effect, sequence, value) in changes.into_iter().rev() {
+        let amended = add(arena, cell, Change { key: &key, effect, sequence, value: &value })?;
+        cell = amended.cell;
+        gone.add(amended.dropped);
+        gone.subtract(amended.added);
+    }
+    Ok((cell, gone))
+}
+
+/// The sequence of an entry's newest change.
+fn newest(arena: &Arena, entry: Cell) -> Sequence {
+    let cell = match cells::kind(arena, entry) {
+        Kind::Group => cells::link(arena, entry),
+        _ => entry,
+    };
+    cells::sequence(arena, cell)
+}
+
 /// Puts a change in the place of all others.
 fn replace(arena: &mut Arena, entry: Cell, new: Change<'_>) -> Result<Amended, Full> {
     let added = Weight { changes: 1, bytes: (new.key.len() + new.value.len()) as u64 };

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use entresol_tree::Sequence;
 use entresol_tree::format::Effect;
-use entresol_tree::pending::{Arena, Entry, Pending};
+use entresol_tree::pending::{Arena, Entry, Gathered, Pending};
 use entresol_workload::Random;
 
 use crate::{Owned, seeds};
@@ -287,5 +287,39 @@ fn large_map_grows_and_shrinks_as_a_map_of_lists_does() {
         run.compare_all();
         run.pending.remove_through(&mut run.arena, &[], None, Sequence(u64::MAX));
         assert!(run.pending.is_empty() && run.arena.bytes_in_use() == 0);
+    }
+}
+
+#[test]
+fn changes_that_come_together_are_found_as_those_that_come_one_by_one() {
+    for seed in seeds(12) {
+        let universe = [None, Some(50_000)][seed as usize % 2];
+        let mut run = Run::new(seed, universe);
+        run.arena = Arena::new(1 << 30);
+        // A change that comes twice is the same one.
+        let mut known: BTreeMap<_, Owned> = BTreeMap::new();
+        let mut next = |run: &mut Run| {
+            let (key, new) = (run.key(), run.new_change());
+            let new = known.entry((key.clone(), new.sequence)).or_insert(new).clone();
+            run.model.insert(&key, new.clone());
+            (key, new)
+        };
+        for _ in 0..25 {
+            let mut gathered = Gathered::default();
+            for _ in 0..[0, 1, 20, 1000, 4000][run.random.below(5) as usize] {
+                let (key, new) = next(&mut run);
+                gathered.push(&mut run.arena, new.of_key(&key));
+            }
+            run.pending.insert_gathered(&mut run.arena, gathered);
+            assert_eq!(run.pending.len(), run.model.changes(), "number of changes");
+            run.compare_all();
+            for _ in 0..run.random.below(100) {
+                let (key, new) = next(&mut run);
+                run.pending.insert(&mut run.arena, new.of_key(&key)).expect("there is room");
+            }
+            (0..run.random.below(4)).for_each(|_| run.remove());
+        }
+        run.pending.clear(&mut run.arena);
+        assert_eq!(run.arena.bytes_in_use(), 0, "an empty map has no memory");
     }
 }

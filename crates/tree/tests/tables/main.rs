@@ -18,6 +18,7 @@ mod moments;
 mod nodes;
 mod open;
 mod queue;
+mod replay;
 mod restarts;
 mod unfolded;
 mod unmerged;

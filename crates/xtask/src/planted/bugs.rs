@@ -192,6 +192,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "dropping::a_dropped_table_has_none_of_its_old_rows_after_any_crash",
     },
     Bug {
+        name: "drop-before-what-was-gathered",
+        caught_by: TABLES,
+        test: "dropping::a_dropped_table_has_none_of_its_old_rows_after_any_crash",
+    },
+    Bug {
         name: "node-left-with-changes",
         caught_by: TABLES,
         test: "nodes::inner_nodes_beyond_their_share_leave_memory_and_come_back_as_they_were",
