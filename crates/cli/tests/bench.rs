@@ -27,7 +27,7 @@ fn benches_print_the_fields_of_record_and_leave_nothing_behind() {
         ("ordered-put", &["reads_per_put", "write_amplification", "ops_per_second"]),
         ("ordered-overwrite", &["reads_per_put", "write_amplification", "cpu_us_per_op"]),
         ("ordered-load", &["reads_per_put", "write_amplification", "ram_bytes_per_row"]),
-        ("ordered-recovery", &["seconds_to_first_answer", "clean_seconds_to_first_answer"]),
+        ("ordered-recovery", &["seconds_to_first_answer", "journal_bytes", "replay_seconds"]),
     ];
     for (bench, fields) in cases {
         let arguments =

@@ -6,15 +6,16 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use entresol_device::Preparation;
 use entresol_workload::{Distribution, KeyLayout, Mix, Random};
 use serde_json::json;
 
 use super::begin;
-use super::store::{OrderedStore, Sizing};
+use super::store::{Opening, OrderedStore, Sizing};
 use crate::bench::driver::{Shared, Until};
+use crate::bench::probe::ReadProbe;
 use crate::bench::recovery::fill_and_kill;
 use crate::bench::setup::{BENCH_FILE, Setup, prepared_file};
 use crate::bench::target::{Answer, Connection, Request};
@@ -40,6 +41,7 @@ pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
             continue;
         }
         report.set("waiting_bytes", store.tree_statistics().waiting_bytes);
+        report.figure("device_mb_per_second", read_rate(&store)? / 1e6);
         report.set("lost_keys", store.missing(setup, &Shared::new(setup.keys))?);
         store.close()?;
     }
@@ -54,10 +56,28 @@ pub(crate) fn recovery(setup: &Setup) -> Outcome<Report> {
     let each = |seconds: &[f64]| json!(seconds.iter().map(|s| rounded(*s)).collect::<Vec<_>>());
     report.set("first_answer_seconds", each(&crashed.answered));
     report.set("clean_first_answer_seconds", each(&clean.answered));
+    let of = |part: fn(&Opening) -> f64| crashed.parts.iter().map(part).collect::<Vec<_>>();
+    let journal_bytes = median(&of(|part| part.journal_bytes as f64));
+    report.set("journal_bytes", journal_bytes as u64);
+    report.figure("store_seconds", median(&of(|part| part.store_seconds)));
+    report.figure("replay_seconds", median(&of(|part| part.tables_seconds)));
     report.figure("device_reads_to_first_answer", crashed.reads());
     report.figure("device_bytes_to_first_answer", crashed.read_bytes());
     report.figure("clean_device_reads_to_first_answer", clean.reads());
     Ok(report)
+}
+
+/// How fast the device reads what a replay reads, bytes a second.
+fn read_rate(store: &OrderedStore) -> Outcome<f64> {
+    let device = &store.engine.device;
+    let probe = ReadProbe {
+        bytes: 1 << 20,
+        extent: device.geometry().capacity_bytes,
+        depth: 4,
+        threads: 1,
+        time: Duration::from_millis(500),
+    };
+    Ok(probe.run(device, 0)?.bytes_per_second)
 }
 
 /// Openings one after the other, seconds each.
@@ -67,6 +87,7 @@ struct Openings {
     answered: Vec<f64>,
     device_reads: Vec<f64>,
     device_bytes: Vec<f64>,
+    parts: Vec<Opening>,
 }
 
 impl Openings {
@@ -84,6 +105,7 @@ impl Openings {
         rows.begin(0, Request::Get(&key), &mut visit);
         rows.wait(1, &mut visit)?;
         self.answered.push(began.elapsed().as_secs_f64());
+        self.parts.push(store.opening());
         let counted = store.counted();
         self.device_reads.push(counted.device_reads as f64);
         self.device_bytes.push(counted.device_read_bytes as f64);

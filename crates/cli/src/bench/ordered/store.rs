@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use entresol_device::Preparation;
 use entresol_tier::{
@@ -114,6 +114,18 @@ pub(crate) struct OrderedStore {
     rows: Rows,
     merges: Option<Merges>,
     scratch: Vec<Scratch>,
+    opening: Opening,
+}
+
+/// What an opening took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening {
+    /// The store without its tables: segments, index, write buffers.
+    pub(crate) store_seconds: f64,
+    /// The tables: the journal is read.
+    pub(crate) tables_seconds: f64,
+    /// What is filled of the journal.
+    pub(crate) journal_bytes: u64,
 }
 
 impl OrderedStore {
@@ -139,11 +151,22 @@ impl OrderedStore {
             ..options
         };
         let tables = sizing.tables();
+        let lane = tables.lane;
+        let began = Instant::now();
         let engine = Engine::open_reserving(device, options, tables.memory_bytes_max())?;
+        let store_seconds = began.elapsed().as_secs_f64();
+        let journal_bytes = engine.tiered.store().journal_state(lane)?.bytes;
+        let began = Instant::now();
         let tree = Arc::new(Tree::open(Arc::clone(&engine.tiered), tables, now())?);
+        let tables_seconds = began.elapsed().as_secs_f64();
+        let opening = Opening { store_seconds, tables_seconds, journal_bytes };
         let merges = Some(Merges::start(Arc::clone(&tree))?);
         let rows = Rows::new(&tree, SessionOptions { depth: 1, ..SessionOptions::default() })?;
-        Ok(OrderedStore { tree, engine, layout, rows, merges, scratch: Vec::new() })
+        Ok(OrderedStore { tree, engine, layout, rows, merges, scratch: Vec::new(), opening })
+    }
+
+    pub(crate) fn opening(&self) -> Opening {
+        self.opening
     }
 
     /// The path of a file beside the store's, of which nothing stays behind.
