@@ -109,6 +109,32 @@ class FailuresTest {
     }
 
     @Test
+    void aReadErrorEndsServiceAsThePolicyForDisksSays() throws Exception {
+        try (TestCluster node = new TestCluster("cut-node", 1)) {
+            node.edit(1, "        journal_size: ", "        pending_memory: 64KiB\n"
+                    + "        journal_size: ");
+            node.start();
+            make(node, 1, "rows");
+            write(node, "rows", 0, ROWS);
+            node.stop(1);
+            node.start();
+            try (Cluster cluster = client(node, 1); Session session = cluster.connect("failures")) {
+                // Who reads behind the end of a device gets an error from it.
+                try (RandomAccessFile store = new RandomAccessFile(
+                        node.node(1).store().toFile(), "rw")) {
+                    store.setLength(1 << 20);
+                }
+                assertThrows(DriverException.class, () ->
+                        session.execute("SELECT v FROM rows").all());
+            }
+            String log = Files.readString(node.node(1).log());
+            assertTrue(log.contains("FSReadError"), "a read error in the log");
+            assertTrue(log.contains("Stopping transports as disk_failure_policy is stop"),
+                    "the end of service in the log");
+        }
+    }
+
+    @Test
     void aDamagedRecordFailsReadsOfItsPageUntilItsStoreIsMadeAnew() throws Exception {
         try (TestCluster ring = new TestCluster("damaged-ring", 2)) {
             for (int number = 1; number <= 2; number++) {
