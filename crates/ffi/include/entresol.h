@@ -336,6 +336,13 @@ int64_t entresol_table_open_counted(int64_t store, int64_t name, int64_t length)
 int64_t entresol_table_count(int64_t table, int64_t low, int64_t low_length, int64_t high,
         int64_t high_length);
 
+/* About how many rows a table has, whether it keeps counts or not. It reads nothing. The words:
+ * { address of the lowest key; its length; address of the key at which the range ends, not
+ * included; its length; becomes how many rows more or fewer there may be, all ones if nobody
+ * knows }; a length of 0 is no bound. Nobody knows after a crash, where inner nodes are not in
+ * memory, and where more than 4096 changes wait. */
+int64_t entresol_table_estimate(int64_t table, int64_t words);
+
 /* Releases the address of a table. */
 int64_t entresol_table_close(int64_t table);
 

@@ -39,6 +39,8 @@ const LAST_ROW_BYTES: usize = 8 << 10;
 const SCAN_WORDS: usize = 10;
 /// Words of a batch.
 const WRITE_WORDS: usize = 5;
+/// Words of an estimate.
+const ESTIMATE_WORDS: usize = 5;
 /// Words of several gets.
 const GET_WORDS: usize = 5;
 /// Words of a question.
@@ -105,6 +107,26 @@ export! {
             })
         })?;
         Ok(counted.map_err(entresol_host::Failure::from)? as i64)
+    }
+}
+
+export! {
+    /// About how many rows a table has in a range, as five words say, whether it keeps counts or
+    /// not.
+    entresol_table_estimate, Java_io_entresol_heap_engine_Jni_tableEstimate(table, words) {
+        // SAFETY: the caller's promise.
+        let words = unsafe { &mut *(words as *mut [u64; ESTIMATE_WORDS]) };
+        let [low, low_length, high, high_length, _] = *words;
+        // SAFETY: the caller's promise.
+        let (handle, low, high) = unsafe {
+            let bytes = |address: u64, length: u64| text::bytes(address as i64, length as i64);
+            (table_at(table), bytes(low, low_length), bytes(high, high_length))
+        };
+        let high = Some(high).filter(|high| !high.is_empty());
+        let range = CountRange { table: &handle.table, low, high };
+        let estimate = handle.host.with_tables(|session| session.estimate(range))?;
+        words[4] = estimate.error.unwrap_or(u64::MAX);
+        Ok(i64::try_from(estimate.rows).unwrap_or(i64::MAX))
     }
 }
 

@@ -46,7 +46,7 @@ pub use rows::{RowBuffer, RowForm, RowParts, UnfoldedRow};
 pub use sequence::Sequence;
 pub use session::{
     Action, ConditionalBatch, CountRange, Expected, Order, Outcome, RankRange, Reading, RowAt,
-    RowCondition, RowRange, Session, Visit, Write, WriteBatch,
+    RowCondition, RowEstimate, RowRange, Session, Visit, Write, WriteBatch,
 };
 pub use shared::SharedMerge;
 pub use statistics::TreeStatistics;

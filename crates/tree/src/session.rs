@@ -11,6 +11,7 @@ mod approach;
 mod conditional;
 mod counting;
 mod dropping;
+mod estimating;
 mod gathering;
 mod lookup;
 mod moment;
@@ -48,6 +49,7 @@ pub(crate) use writing::{Entered, NAMING_BYTES, Named, fill};
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
 pub use counting::{CountRange, RankRange};
+pub use estimating::RowEstimate;
 pub use scan::{Order, RowRange};
 
 /// How an operation ended. Slices are valid during the visit only.

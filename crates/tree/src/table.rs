@@ -18,7 +18,7 @@ use entresol_flash::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use copied::{Copied, Keys, Quota, next_key};
-pub(crate) use directory::{Counted, CountedLeaf, Directory, Span, Uncounted};
+pub(crate) use directory::{Counted, CountedLeaf, Directory, Estimated, Span, Uncounted};
 pub(crate) use ends::{EndBound, Ends, Side};
 pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};

@@ -100,6 +100,16 @@ impl Table {
         checked(unsafe { entresol_table_count(self.0, low, low_length, high, high_length) })
     }
 
+    /// About how many rows there are, and how far off that may be.
+    pub(crate) fn estimate(&self, low: &[u8], high: &[u8]) -> (u64, Option<u64>) {
+        let (low, low_length) = (low.as_ptr() as u64, low.len() as u64);
+        let mut words = [low, low_length, high.as_ptr() as u64, high.len() as u64, 0];
+        // SAFETY: the words and the keys outlive the call.
+        let rows = unsafe { entresol_table_estimate(self.0, words.as_mut_ptr() as i64) };
+        let error = Some(words[4]).filter(|error| *error < u64::MAX);
+        (checked(rows).unwrap() as u64, error)
+    }
+
     /// The keys of rows from that rank on.
     pub(crate) fn keys_from(&self, rank: u64, flags: u64, limit: u64) -> Vec<Vec<u8>> {
         let mut out = vec![0_u8; 64 << 10];

@@ -89,6 +89,8 @@ fn a_table_that_keeps_counts_tells_counts_and_finds_rows_by_rank() {
         assert_eq!(table.count(&[], &key(1000)), Ok(999));
         assert_eq!(table.count(&key(400), &key(600)), Ok(199));
         assert_eq!(table.count(&key(1990), &[]), Ok(10));
+        let (rows, error) = table.estimate(&key(400), &key(1600));
+        assert!(rows.abs_diff(1199) <= error.unwrap() && error.unwrap() < 1000, "{rows} {error:?}");
         assert_eq!(table.keys_from(999, 0, 2), [key(1000), key(1001)]);
         assert_eq!(table.keys_from(0, DESCENDING, 5), [key(0)]);
         assert_eq!(table.keys_from(500, DESCENDING, 2), [key(501), key(499)]);

@@ -13,6 +13,7 @@
 //!    merge was entered says nothing of the keys after it.
 
 mod counts;
+mod estimates;
 mod numbers;
 mod written;
 
@@ -27,6 +28,7 @@ use crate::node::{Facts, Last, Leaving, NODE_BYTES_MAX, Node, NodeId, UNKNOWN};
 use crate::sequence::Sequence;
 
 pub(crate) use counts::{Counted, CountedLeaf, Span, Uncounted};
+pub(crate) use estimates::Estimated;
 
 /// Inner nodes, and the numbers of pages.
 #[derive(Debug)]

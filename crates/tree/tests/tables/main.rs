@@ -9,6 +9,7 @@ mod conditional;
 mod counts;
 mod direct;
 mod dropping;
+mod estimates;
 mod history;
 mod joining;
 mod large;

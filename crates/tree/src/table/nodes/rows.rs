@@ -26,6 +26,11 @@ impl Nodes {
         Some(*stamp)
     }
 
+    /// Whether the table keeps counts.
+    pub(in crate::table) fn are_counted(&self) -> bool {
+        self.stamp.is_some()
+    }
+
     /// Whether each node says how many rows are below it.
     pub(super) fn say_rows(&self) -> bool {
         self.stamp.is_none() || self.ids().all(|id| self.unsaid(id).is_empty())

@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.function.Function;
 
 /**
@@ -140,6 +141,36 @@ public final class OrderedTable {
      */
     public long count(TableRange range) {
         return count(range.low, range.high == null ? new byte[0] : range.high);
+    }
+
+    /**
+     * About how many rows there are within the bounds of a range, of any table, whether it keeps
+     * counts or not. It reads nothing: what is in memory says how many rows leaves had when they
+     * were written, and how many changes came since.
+     */
+    public RowEstimate estimate(TableRange range) {
+        tables.check();
+        byte[] high = range.high == null ? new byte[0] : range.high;
+        if (range.high != null && high.length == 0) {
+            return new RowEstimate(0, OptionalLong.of(0));
+        }
+        Page page = tables.pages.take(WORDS_BYTES + (long) range.low.length + high.length + 1);
+        int end = page.set(WORDS_BYTES, range.low);
+        page.set(end, high);
+        page.setLong(0, page.address(WORDS_BYTES));
+        page.setLong(Long.BYTES, range.low.length);
+        page.setLong(2 * Long.BYTES, page.address(end));
+        page.setLong(3 * Long.BYTES, high.length);
+        try {
+            long rows = StoreException.checked(
+                    NativeTables.tableEstimate(address, page.address(0)));
+            long error = page.longWord(4 * Long.BYTES);
+            return new RowEstimate(rows,
+                    error == -1 ? OptionalLong.empty() : OptionalLong.of(error));
+        } finally {
+            tables.pages.give(page);
+            Reference.reachabilityFence(this);
+        }
     }
 
     /** How many rows are below a key, whether it has a row or not; as {@link #count}. */

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.Random;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
@@ -161,6 +162,27 @@ class CountedTableTest {
             assertThrows(IllegalArgumentException.class, () -> counted.scanFrom(0, bounds));
             try (TableCursor none = counted.scanFrom(7, TableRange.ALL)) {
                 assertFalse(none.next());
+            }
+        }
+    }
+
+    @Test
+    void anEstimateIsAsFarOffAsItSaysAtMost() {
+        for (int life = 0; life < 2; life++) {
+            try (Store store = Store.open(options())) {
+                OrderedTable table = store.table("plain");
+                if (life == 0) {
+                    assertEquals(new RowEstimate(0, OptionalLong.of(0)),
+                            table.estimate(TableRange.ALL));
+                    for (int number = 0; number < KEYS; number++) {
+                        table.put(bytes(key(number)), bytes("a value"));
+                    }
+                }
+                TableRange range = TableRange.ALL.from(bytes(key(500))).below(bytes(key(2_500)));
+                RowEstimate some = table.estimate(range);
+                long error = some.error().orElseThrow();
+                assertTrue(Math.abs(some.rows() - 2_000) <= error, some.toString());
+                assertTrue(error < 1_500, some.toString());
             }
         }
     }

@@ -253,6 +253,9 @@ final class Jni {
     static native long tableCount(
             long table, long low, long lowLength, long high, long highLength);
 
+    /** About how many rows a table has in a range, as five words say. */
+    static native long tableEstimate(long table, long words);
+
     /** Releases the address of a table. */
     static native long tableClose(long table);
 
