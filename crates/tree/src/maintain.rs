@@ -26,6 +26,7 @@
 mod ahead;
 mod clearing;
 mod confirming;
+mod folding;
 mod joins;
 mod leaving;
 mod marking;

@@ -45,7 +45,7 @@ use scan::Scanning;
 use values::{Confirming, ValueRead};
 
 pub(crate) use values::value_of;
-pub(crate) use writing::{Entered, NAMING_BYTES, Named, fill};
+pub(crate) use writing::{Entered, NAMING_BYTES, Named, fill, said};
 
 pub use conditional::{ConditionalBatch, Expected, RowCondition};
 pub use counting::{CountRange, RankRange};
@@ -126,7 +126,7 @@ impl<'a> Action<'a> {
         }
     }
 
-    fn value(self) -> &'a [u8] {
+    pub(crate) fn value(self) -> &'a [u8] {
         match self {
             Action::Put(value) | Action::Add(value) => value,
             Action::Remove => &[],

@@ -142,9 +142,14 @@ impl Values {
         state.last > state.confirmed
     }
 
+    /// Changes up to this one, and the values that they name, are known to be durable.
+    pub(crate) fn confirmed(&self) -> Sequence {
+        self.state.lock().confirmed
+    }
+
     /// Whether the change `sequence`, and the values up to it, are known to be durable.
     pub(crate) fn is_confirmed(&self, sequence: Sequence) -> bool {
-        sequence <= self.state.lock().confirmed
+        sequence <= self.confirmed()
     }
 
     pub(crate) fn push_replaced(&self, replaced: Replaced) {

@@ -101,19 +101,19 @@ pub(super) enum Merged {
 }
 
 /// What a merge reads.
-struct Input {
+pub(super) struct Input {
     group: Group,
-    copied: Copied,
+    pub copied: Copied,
     /// The leaves, in order. Those without rows are not read, but for the last one.
-    leaves: Vec<Pages>,
+    pub leaves: Vec<Pages>,
     /// Whether the first one has a delta page.
     has_delta: bool,
 }
 
 /// A leaf and its delta page.
-struct Pages {
-    base: Vec<u8>,
-    delta: Option<Vec<u8>>,
+pub(super) struct Pages {
+    pub base: Vec<u8>,
+    pub delta: Option<Vec<u8>>,
 }
 
 /// Where a round does its work.
@@ -205,7 +205,13 @@ impl Work {
         if is_single {
             self.learn(site, &mut input)?;
         }
-        match self.rewrite(site, &input)? {
+        let mut made = self.rewrite(site, &input)?;
+        if let Err(MergeError::ManyParts { .. } | MergeError::LargeValue(_)) = made
+            && self.fold_large(site, &input)?
+        {
+            made = self.rewrite_later(site, &mut input)?;
+        }
+        match made {
             Ok(made) => self.made = made,
             Err(error) => return Ok(Merged::HeldBack(refused(&self.table, &error))),
         }
@@ -240,7 +246,7 @@ impl Work {
         Ok(Located { group, copied })
     }
 
-    fn keys(&self) -> Keys<'_> {
+    pub(super) fn keys(&self) -> Keys<'_> {
         Keys { low: &self.low, high: self.high.as_deref() }
     }
 
@@ -340,7 +346,7 @@ impl Work {
     }
 
     /// New leaves; or why the table's owner must do something first.
-    fn rewrite(
+    pub(super) fn rewrite(
         &self,
         site: &mut Site<'_>,
         input: &Input,

@@ -28,12 +28,16 @@ use crate::format::{
 };
 use crate::journal::journaled;
 use crate::merge::Change;
+use crate::pending::Entry;
 use crate::sequence::Sequence;
-use crate::session::{Action, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill};
+use crate::session::{Action, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill, said};
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, Keys, Place, Table};
 
+/// Parts of a row with a large value are folded where they have more bytes, if its leaf is written
+/// anew because it does not hold some.
+pub(super) const PART_BYTES_MAX: usize = 8 << 10;
 /// Rows that one batch names.
 const BATCH_ROWS: usize = 64;
 
@@ -42,19 +46,31 @@ const BATCH_ROWS: usize = 64;
 const TRIES_MAX: u32 = 8;
 
 /// A row that is to have a value of its own.
-struct LargeRow {
-    table: Arc<Table>,
-    key: Vec<u8>,
+pub(super) struct LargeRow {
+    pub table: Arc<Table>,
+    pub key: Vec<u8>,
     /// Of which table of the name it is.
-    created: Sequence,
+    pub created: Sequence,
     /// Its newest change.
-    newest: Sequence,
-    value: Vec<u8>,
+    pub newest: Sequence,
+    pub to: Anew,
+}
+
+/// What a row is once it is written anew.
+pub(super) enum Anew {
+    /// It has this value, in a record of its own.
+    Large(Vec<u8>),
+    /// It has this value, in a leaf.
+    Small(Vec<u8>),
+    /// There is no such row.
+    Gone,
 }
 
 /// The rows of a round that are to have values of their own.
 pub(super) struct LargeRows {
     rows: Vec<LargeRow>,
+    /// Merges will fold parts into large values, which takes a free side as well.
+    folds: bool,
     /// Their changes are durable once the round has waited.
     confirmed: Sequence,
     /// How often that was tried in this round.
@@ -65,7 +81,7 @@ impl LargeRows {
     /// Rows with large values among the changes up to `through` that the works merge.
     pub(super) fn find(shared: &Shared, works: &[Work], through: Sequence) -> LargeRows {
         let least = shared.options.separate_bytes_min.min(INLINE_VALUE_BYTES_MAX + 1);
-        let mut rows = Vec::new();
+        let (mut rows, mut folds, mut last) = (Vec::new(), false, Sequence(0));
         let has_values =
             |work: &&Work| work.table.has_values() && !planted!("large-values-left-in-leaves");
         for work in works.iter().filter(has_values) {
@@ -80,16 +96,22 @@ impl LargeRows {
             for entry in state.pending.range(&arena, Bound::Included(keys.low), keys.high_bound()) {
                 let Some(newest) = entry.newest_first().next() else { continue };
                 let Change { effect, sequence, value, .. } = newest;
-                if effect == Effect::Put && value.len() >= least && sequence <= through {
+                if sequence > through {
+                    continue;
+                }
+                if effect == Effect::Part && part_bytes(&entry) > PART_BYTES_MAX {
+                    (folds, last) = (true, last.max(sequence));
+                }
+                if effect == Effect::Put && value.len() >= least {
+                    last = last.max(sequence);
                     let (table, key) = (Arc::clone(&work.table), entry.key().to_vec());
-                    let value = value.to_vec();
-                    rows.push(LargeRow { table, key, created, newest: sequence, value });
+                    let to = Anew::Large(value.to_vec());
+                    rows.push(LargeRow { table, key, created, newest: sequence, to });
                 }
             }
         }
-        let newest = rows.iter().map(|row| row.newest).max().unwrap_or_default();
-        let confirmed = if shared.values.is_confirmed(newest) { newest } else { through };
-        LargeRows { rows, confirmed, tries: 0 }
+        let confirmed = if shared.values.is_confirmed(last) { last } else { through };
+        LargeRows { rows, folds, confirmed, tries: 0 }
     }
 
     /// What the round waits for: the rows' changes, unless they are known to be durable.
@@ -101,8 +123,14 @@ impl LargeRows {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && !self.folds
     }
+}
+
+/// Bytes of the parts that wait of a row.
+fn part_bytes(entry: &Entry<'_>) -> usize {
+    let parts = entry.newest_first().take_while(|change| change.effect == Effect::Part);
+    parts.map(|part| part.value.len()).sum()
 }
 
 impl Maintainer {
@@ -115,7 +143,7 @@ impl Maintainer {
         mut round: Round,
         large: LargeRows,
     ) -> Result<Stage> {
-        let LargeRows { rows, confirmed, tries } = large;
+        let LargeRows { rows, confirmed, tries, .. } = large;
         shared.values.confirm(confirmed);
         let rows = Placing { shared, session: &mut self.session, now, confirmed }.place(rows)?;
         let tries = tries + 1;
@@ -123,28 +151,29 @@ impl Maintainer {
             return Ok(Stage::Rights(self.merge(shared, now, round)?));
         }
         round.point = self.session.sync_point();
-        Ok(Stage::Values(round, LargeRows { rows, confirmed, tries }))
+        Ok(Stage::Values(round, LargeRows { rows, folds: true, confirmed, tries }))
     }
 }
 
 /// Where rows are written once more.
-struct Placing<'s> {
-    shared: &'s Shared,
-    session: &'s mut entresol_tier::Session,
-    now: Timestamp,
+pub(super) struct Placing<'s> {
+    pub shared: &'s Shared,
+    pub session: &'s mut entresol_tier::Session,
+    pub now: Timestamp,
     /// Changes up to this one are durable, and so are the values that they name.
-    confirmed: Sequence,
+    pub confirmed: Sequence,
 }
 
 /// A row whose value was put, and which no batch names so far.
 struct Placed {
     row: LargeRow,
-    reference: Reference,
+    /// Where its value is, if that is a record of its own.
+    reference: Option<Reference>,
 }
 
 impl Placing<'_> {
     /// Gives each row a value of its own. Those are left over whose sides are held by writers.
-    fn place(&mut self, rows: Vec<LargeRow>) -> Result<Vec<LargeRow>> {
+    pub(super) fn place(&mut self, rows: Vec<LargeRow>) -> Result<Vec<LargeRow>> {
         let (mut left, mut placed, mut bytes) = (Vec::new(), Vec::new(), BATCH_FRAME_BYTES_MAX);
         let epoch = self.shared.values.begin();
         for row in rows {
@@ -158,8 +187,12 @@ impl Placing<'_> {
                 bytes = BATCH_FRAME_BYTES_MAX;
             }
             bytes += own;
-            match self.put(&row)? {
-                Some(reference) => placed.push(Placed { row, reference }),
+            let Anew::Large(value) = &row.to else {
+                placed.push(Placed { row, reference: None });
+                continue;
+            };
+            match self.put(&row, value)? {
+                Some(reference) => placed.push(Placed { row, reference: Some(reference) }),
                 None => left.push(row),
             }
         }
@@ -170,7 +203,7 @@ impl Placing<'_> {
     }
 
     /// Puts the value of a row on a side that nobody needs. `None`: there is none, or no room.
-    fn put(&mut self, row: &LargeRow) -> Result<Option<Reference>> {
+    fn put(&mut self, row: &LargeRow, value: &[u8]) -> Result<Option<Reference>> {
         let Placing { shared, session, now, confirmed } = self;
         let taken = shared.take_superseded(&row.table, &row.key, *confirmed);
         if let Some(taken) = taken {
@@ -180,7 +213,7 @@ impl Placing<'_> {
         let Some(side) = Side::BOTH.into_iter().find(is_free) else { return Ok(None) };
         let key = row.name(side).record_key();
         let options = PutOptions { durability: Some(Durability::Memory), ..PutOptions::default() };
-        let put = Operation::Put { key: shared.key(&key), value: &row.value, options };
+        let put = Operation::Put { key: shared.key(&key), value, options };
         let mut version = 0;
         let ended = session.run(*now, put, &mut |outcome| {
             if let Outcome::Stored { version: given } = outcome {
@@ -196,7 +229,7 @@ impl Placing<'_> {
             }
         }
         Counters::add(&shared.counters.values_moved, 1);
-        Ok(Some(Reference { version, bytes: row.value.len() as u32, side }))
+        Ok(Some(Reference { version, bytes: value.len() as u32, side }))
     }
 
     /// Removes a value that no batch names.
@@ -223,7 +256,7 @@ impl Placing<'_> {
             drop(journal);
             return self.take_all_back(&others);
         }
-        let values: Vec<_> = rows.iter().map(|placed| Some(placed.reference)).collect();
+        let values: Vec<_> = rows.iter().map(|placed| placed.reference).collect();
         let writes: Vec<_> = rows.iter().map(|placed| placed.row.write()).collect();
         let batch = WriteBatch { writes: &writes, durability: None };
         let names = fill(&mut journal.builder, &Named { batch, values: &values });
@@ -248,10 +281,11 @@ impl Placing<'_> {
         journal.appended(place);
         let first = journal.take(rows.len() as u32 + names);
         for (index, Placed { row, reference }) in rows.iter().enumerate() {
-            let (sequence, value) = (Sequence(first.0 + index as u64), reference.encode());
-            let (effect, named) = (Effect::Separate, Some(*reference));
-            let change = Change { key: &row.key, effect, sequence, value: &value };
-            let (table, bytes) = (&row.table, row.value.len());
+            let (sequence, named) = (Sequence(first.0 + index as u64), *reference);
+            let encoded = reference.map(|reference| reference.encode());
+            let (effect, value) = said(&row.write(), encoded.as_ref());
+            let change = Change { key: &row.key, effect, sequence, value };
+            let (table, bytes) = (&row.table, row.value_bytes());
             shared.enter(self.session, Entered { table, change, named, bytes });
         }
         drop(journal);
@@ -269,7 +303,9 @@ impl Placing<'_> {
 
     fn take_all_back(&mut self, others: &[Placed]) -> Result<()> {
         for Placed { row, reference } in others {
-            self.take_back(row, reference.side)?;
+            if let Some(reference) = reference {
+                self.take_back(row, reference.side)?;
+            }
         }
         Ok(())
     }
@@ -297,9 +333,21 @@ impl LargeRow {
         ValueName { table, created, key: &self.key, side }
     }
 
-    /// How a batch says that the row has the value that was put.
+    /// How a batch says it. A value that was put is named beside.
     fn write(&self) -> Write<'_> {
-        Write { table: &self.table, key: &self.key, action: Action::Put(&[]) }
+        let action = match &self.to {
+            Anew::Large(_) => Action::Put(&[]),
+            Anew::Small(value) => Action::Put(value),
+            Anew::Gone => Action::Remove,
+        };
+        Write { table: &self.table, key: &self.key, action }
+    }
+
+    fn value_bytes(&self) -> usize {
+        match &self.to {
+            Anew::Large(value) | Anew::Small(value) => value.len(),
+            Anew::Gone => 0,
+        }
     }
 
     /// Whether nothing was written to the row since it was found.
@@ -314,7 +362,8 @@ impl LargeRow {
     /// Most bytes that a batch has for it.
     fn batch_bytes(&self) -> usize {
         let name = OPERATION_FRAME_BYTES_MAX + self.table.name().len() + NAMING_BYTES;
-        OPERATION_FRAME_BYTES_MAX + self.key.len() + REFERENCE_BYTES + name
+        let value = self.write().action.value().len().max(REFERENCE_BYTES);
+        OPERATION_FRAME_BYTES_MAX + self.key.len() + value + name
     }
 }
 

@@ -166,7 +166,10 @@ impl Shared {
 }
 
 /// What the journal and pages say of a write.
-fn said<'a>(write: &Write<'a>, reference: Option<&'a [u8; REFERENCE_BYTES]>) -> (Effect, &'a [u8]) {
+pub(crate) fn said<'a>(
+    write: &Write<'a>,
+    reference: Option<&'a [u8; REFERENCE_BYTES]>,
+) -> (Effect, &'a [u8]) {
     match reference {
         Some(reference) => (Effect::Separate, reference),
         None => (write.action.effect(), write.action.value()),

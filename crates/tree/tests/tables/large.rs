@@ -231,3 +231,61 @@ fn rows_whose_values_get_records_of_their_own_outlive_any_crash() {
         }
     }
 }
+
+/// Adds parts to a large row and to a small one, more than a leaf holds, and goes on while merges
+/// wait for the device.
+fn add_large_parts(world: &mut World) -> Result<(), String> {
+    world.put(0, b"large", &[1; 3000], Synced)?;
+    world.settle()?;
+    for round in 2..6 {
+        for _ in 0..3 {
+            world.add(0, b"large", &[round; 4000], Memory)?;
+            world.maintain(1)?;
+        }
+        // On a value that is not durable, beside one that is.
+        world.put(0, b"other", &[round; 2000], Memory)?;
+        for _ in 0..4 {
+            world.add(0, b"other", &[round; 5000], Memory)?;
+        }
+        world.add(0, b"small", &[round; 3000], Memory)?;
+        world.maintain(2)?;
+        world.add(0, b"large", &[round; 100], Memory)?;
+        world.maintain(20)?;
+    }
+    world.settle()?;
+    world.check_gets(world.history.len())
+}
+
+/// One that holds some of the parts in memory before merges begin.
+fn late_with_room(seed: u64) -> World {
+    let mut world = World::late_by(seed, 24);
+    world.options.waiting_bytes_max = 24 << 10;
+    world
+}
+
+#[test]
+fn merges_fold_large_parts_into_large_values() {
+    for seed in seeds(3) {
+        let mut world = late_with_room(seed);
+        let lived = world.open().and_then(|()| add_large_parts(&mut world));
+        lived.unwrap_or_else(|why| panic!("ENTRESOL_SEED={seed}: {why}"));
+        let Some(row) = world.get(0, b"large").expect("a get") else { panic!("the row is there") };
+        assert_eq!(row.len(), 3000 + 4 * 12_100);
+        let tree = &world.opened().tree;
+        assert_eq!(tree.held_back(), None);
+        assert!(tree.statistics().values_moved > 0, "{:?}", tree.statistics());
+    }
+}
+
+#[test]
+fn rows_with_large_parts_outlive_any_crash() {
+    let mut whole = late_with_room(2);
+    whole.open().expect("a world");
+    let first = whole.device.calls();
+    add_large_parts(&mut whole).expect("a life");
+    for prefix in (first..whole.device.calls()).step_by(3) {
+        if number_of("ENTRESOL_PREFIX").is_none_or(|one| one == prefix) {
+            crash(late_with_room(2), prefix, add_large_parts);
+        }
+    }
+}

@@ -132,6 +132,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "values::a_value_stays_until_what_replaces_it_is_durable",
     },
     Bug {
+        name: "newest-part-not-folded",
+        caught_by: TABLES,
+        test: "large::merges_fold_large_parts_into_large_values",
+    },
+    Bug {
         name: "values-not-looked-for",
         caught_by: CHECKING,
         test: "values_that_are_missing_or_that_no_row_names_are_named",

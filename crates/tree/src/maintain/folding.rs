@@ -1,0 +1,164 @@
+//! Parts that a leaf does not hold beside a large value, and values that merge functions make and
+//! no leaf holds: the row is written once more, with all of its parts folded.
+//!
+//! Invariant: all parts that wait of the row are folded, those as well that the round leaves to the
+//! next one. So what is written takes the place of them all.
+
+use entresol_flash::{Operation, Outcome, Result};
+use entresol_planted::planted;
+
+use super::marking::write_marker;
+use super::merging::{Input, Made, Site, Work};
+use super::placing::{Anew, LargeRow, PART_BYTES_MAX, Placing};
+use crate::error::{damaged, refused};
+use crate::format::{
+    Damage, Effect, INLINE_VALUE_BYTES_MAX, Reference, Row, SEPARATE_VALUE_BYTES_MAX, ValueName,
+};
+use crate::merge::{Cursor, Gathered, Leaf, MergeError, MergeFunction, Resolved};
+use crate::sequence::Sequence;
+use crate::table::{Copied, Quota};
+
+/// A row that is to be folded.
+struct Unfolded<'a> {
+    gathered: Gathered<'a>,
+    /// Its newest change.
+    newest: Sequence,
+}
+
+impl Work {
+    /// Folds the rows that no leaf holds, and writes them once more. Whether there were any.
+    pub(super) fn fold_large(&self, site: &mut Site<'_>, input: &Input) -> Result<bool> {
+        let Some(merge) = site.shared.merge_of(&self.table) else { return Ok(false) };
+        let copied = self.copied(site);
+        let mut rows = Vec::new();
+        for unfolded in self.unfolded(input, &copied).map_err(|d| damaged(&self.table, &d))? {
+            let Unfolded { gathered, newest } = unfolded;
+            let Some(to) = self.fold(site, &gathered, &*merge)? else { continue };
+            let (table, key) = (self.table.clone(), gathered.key().to_vec());
+            rows.push(LargeRow { table, key, created: self.created, newest, to });
+        }
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        site.shared.watch_values(site.now)?;
+        let confirmed = site.shared.values.confirmed();
+        let (shared, now) = (site.shared, site.now);
+        Placing { shared, session: site.session, now, confirmed }.place(rows)?;
+        Ok(true)
+    }
+
+    /// As `rewrite`, with all changes that there are: those that took the place of folded parts
+    /// came after the round had begun. They are durable before the leaves, and the next round
+    /// merges them for a second time, which changes nothing.
+    pub(super) fn rewrite_later(
+        &self,
+        site: &mut Site<'_>,
+        input: &mut Input,
+    ) -> Result<std::result::Result<Made, MergeError>> {
+        let last = site.shared.journal.lock().last();
+        input.copied = self.copied(site);
+        write_marker(site.shared, site.session, site.now, &self.table, &input.copied)?;
+        let through = std::mem::replace(&mut site.through, last);
+        let made = self.rewrite(site, input);
+        site.through = through;
+        made
+    }
+
+    /// All changes of its range.
+    fn copied(&self, site: &Site<'_>) -> Copied {
+        let mut copied = Copied::default();
+        let (state, arena) = (self.table.lock(), site.shared.arena.read());
+        if state.directory.created() == self.created {
+            copied.copy_range(&state.pending, &arena, self.keys(), Quota::ALL);
+        }
+        copied
+    }
+
+    /// Rows with more parts than a leaf holds beside a large value, and with any beside none.
+    fn unfolded<'a>(
+        &self,
+        input: &'a Input,
+        copied: &'a Copied,
+    ) -> std::result::Result<Vec<Unfolded<'a>>, Damage> {
+        let changes = copied.changes();
+        let mut found = Vec::new();
+        for of_key in changes.chunk_by(|one, next| one.key == next.key) {
+            let Some(newest) = of_key.last() else { continue };
+            if newest.effect != Effect::Part {
+                continue;
+            }
+            let mut gathered = Gathered::default();
+            gathered.start(newest.key);
+            for pages in &input.leaves {
+                let leaf = Leaf::parse(&pages.base, pages.delta.as_deref())?;
+                if leaf.base().high_key().is_some_and(|high| high <= newest.key) {
+                    continue;
+                }
+                for rows in [Some(leaf.base()), leaf.delta()].into_iter().flatten() {
+                    let start = rows.lower_bound(newest.key)?;
+                    gathered.take_rows(&mut Cursor::at(Some(rows), start)?)?;
+                }
+                gathered.apply_after(leaf.sequence(), of_key);
+                break;
+            }
+            // With what a page has for each.
+            let part_bytes =
+                |part: &[u8]| part.len() + newest.key.len() + Row::overhead_bytes(true);
+            let bytes: usize = gathered.parts().map(part_bytes).sum();
+            if gathered.separate().is_none() || bytes > PART_BYTES_MAX {
+                found.push(Unfolded { gathered, newest: newest.sequence });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the row comes to; `None`: a leaf holds it, or its value is not there.
+    fn fold(
+        &self,
+        site: &mut Site<'_>,
+        gathered: &Gathered<'_>,
+        merge: &dyn MergeFunction,
+    ) -> Result<Option<Anew>> {
+        let (mut folded, least) = (Vec::new(), site.shared.options.separate_bytes_min);
+        let failed = |error: MergeError| refused(&self.table, &error);
+        let Some(value) = gathered.separate() else {
+            let resolved = gathered.resolve(Some(merge), &mut folded).map_err(failed)?;
+            return Ok(match resolved {
+                Resolved::Row(value) if is_large(value, least) => Some(Anew::Large(value.to_vec())),
+                _ => None,
+            });
+        };
+        let reference = Reference::decode(value).map_err(|damage| damaged(&self.table, &damage))?;
+        let (table, created) = (self.table.id(), self.created);
+        let key = gathered.key();
+        let name = ValueName { table, created, key, side: reference.side }.record_key();
+        let mut base = None;
+        let get = Operation::Get { key: site.shared.key(&name) };
+        site.session.run(site.now, get, &mut |outcome| {
+            if let Outcome::Found(entry) = outcome
+                && entry.version.0 == reference.version
+            {
+                base = Some(entry.value.to_vec());
+            }
+        })?;
+        let Some(base) = base else { return Ok(None) };
+        let mut whole = Gathered::default();
+        whole.start(key);
+        whole.apply(Effect::Put, Sequence(0), &base);
+        let parts: Vec<&[u8]> = gathered.parts().collect();
+        let kept = parts.len() - usize::from(planted!("newest-part-not-folded"));
+        for part in &parts[..kept] {
+            whole.apply(Effect::Part, Sequence(0), part);
+        }
+        let resolved = whole.resolve(Some(merge), &mut folded).map_err(failed)?;
+        Ok(Some(match resolved {
+            Resolved::Row(value) if is_large(value, least) => Anew::Large(value.to_vec()),
+            Resolved::Row(value) => Anew::Small(value.to_vec()),
+            Resolved::Gone | Resolved::Separate => Anew::Gone,
+        }))
+    }
+}
+
+fn is_large(value: &[u8], least: usize) -> bool {
+    value.len() >= least.min(INLINE_VALUE_BYTES_MAX + 1) && value.len() <= SEPARATE_VALUE_BYTES_MAX
+}
