@@ -245,6 +245,8 @@ pub struct NewLeaf {
     pub separator: Option<Vec<u8>>,
     /// Its rows.
     pub rows: u32,
+    /// Whether it lies below the end of the range of which the changes came.
+    pub is_merged: bool,
 }
 
 /// How leaves are rewritten.
@@ -253,6 +255,9 @@ pub struct Rewrite<'r> {
     pub number: u32,
     /// All changes of the range up to this one are in the leaves then.
     pub through: Sequence,
+    /// The range of which the changes came ends here, where it is not that of the leaves. Rows from
+    /// it on go to leaves of their own, which are as old as those that went in.
+    pub end: Option<&'r [u8]>,
     /// When a leaf is split.
     pub limits: LeafLimits,
     /// The table's merge function, where it has one.
@@ -289,8 +294,14 @@ pub fn merge_leaves<'a>(
         _ => gather(leaves, changes, rewrite.merge)?,
     };
     let appends = appends(leaves, changes)?;
-    let parts = cut(&builder, has_sequences, rewrite.limits, appends);
     let known = leaves.iter().map(Leaf::sequence).max().unwrap_or_default();
+    let cut = |rows| cut(&builder, rows, has_sequences, rewrite.limits, appends);
+    let merged_rows = rewrite.end.map_or(builder.count(), |end| builder.rows_below(end));
+    let mut parts = Parts { rows: cut(0..merged_rows), merged: 0, known };
+    parts.merged = parts.rows.len();
+    if rewrite.end.is_some() {
+        parts.rows.extend(cut(merged_rows..builder.count()));
+    }
     if leaves.len() > 1 && known > rewrite.through {
         // The neighbour's changes up to `known` would be missing.
         let (found, expected) = (known.0 as usize, rewrite.through.0 as usize);
@@ -344,31 +355,51 @@ fn appends(leaves: &[Leaf<'_>], changes: &[Change<'_>]) -> Result<bool, Damage> 
     Ok(true)
 }
 
+/// What becomes of the rows of a merge.
+struct Parts {
+    /// Those of each leaf.
+    rows: Vec<std::ops::Range<usize>>,
+    /// So many leaves have the changes.
+    merged: usize,
+    /// The others are as old as this.
+    known: Sequence,
+}
+
 /// The pages of the parts, from right to left, since each one names the next.
 fn pages(
     builder: &PageBuilder,
-    parts: &[std::ops::Range<usize>],
+    parts: &Parts,
     last: PageFrame<'_>,
     rewrite: &mut Rewrite<'_>,
 ) -> Vec<NewLeaf> {
-    let mut made = Vec::with_capacity(parts.len());
+    let mut made = Vec::with_capacity(parts.rows.len());
     let mut high_key = last.high_key.map(<[u8]>::to_vec);
     let mut link = last.link;
-    for (place, part) in parts.iter().enumerate().rev() {
-        let frame = PageFrame { high_key: high_key.as_deref(), link, ..last };
+    for (place, part) in parts.rows.iter().enumerate().rev() {
+        let is_merged = place < parts.merged || planted!("unmerged-rows-said-to-be-merged");
+        let sequence = if is_merged { last.sequence } else { parts.known };
+        let frame = PageFrame { high_key: high_key.as_deref(), link, sequence, ..last };
         let page = builder.page(part.clone(), frame);
         let number = if place == 0 { rewrite.number } else { (rewrite.fresh)() };
-        let separator = (place > 0).then(|| separator(builder, part.start));
+        let first = match rewrite.end.filter(|_| place == parts.merged) {
+            Some(end) => end,
+            None if place > 0 => builder.key(part.start),
+            None => &[],
+        };
+        let separator = (place > 0).then(|| separator(builder, part.start, first));
         high_key.clone_from(&separator);
         link = number.into();
-        made.push(NewLeaf { number, page, separator, rows: builder.keys(part.clone()) });
+        let (rows, is_merged) = (builder.keys(part.clone()), place < parts.merged);
+        made.push(NewLeaf { number, page, separator, rows, is_merged });
     }
     made.reverse();
     made
 }
 
-/// The shortest key that is above the row before `index` and not above row `index`.
-fn separator(builder: &PageBuilder, index: usize) -> Vec<u8> {
-    let (before, key) = (builder.key(index - 1), builder.key(index));
+/// The shortest key that is above the row before `index` and not above `key`.
+fn separator(builder: &PageBuilder, index: usize, key: &[u8]) -> Vec<u8> {
+    // Without a row before nobody knows how low the leaf's keys go.
+    let Some(before) = index.checked_sub(1) else { return key.to_vec() };
+    let before = builder.key(before);
     key[..=crate::format::common_prefix_bytes(before, key)].to_vec()
 }

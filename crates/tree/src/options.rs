@@ -4,6 +4,9 @@ use entresol_flash::SpaceId;
 
 use crate::pending::Arena;
 
+/// A merge takes the changes of no fewer bytes than so many leaves have.
+const MERGE_LEAVES_MIN: usize = 8;
+
 /// How ordered tables are kept.
 #[derive(Debug, Clone)]
 pub struct TreeOptions {
@@ -80,6 +83,13 @@ impl TreeOptions {
             self.directory_bytes_max = self.directory_bytes_max.min(rest);
         }
         self
+    }
+
+    /// Of how many bytes one merge takes the changes. It has several times as many in memory: a
+    /// leaf to which all of a load goes must not take as much again as all changes that may wait.
+    pub(crate) fn merge_bytes_max(&self) -> u64 {
+        let leaves = (MERGE_LEAVES_MIN * self.leaf_bytes_max) as u64;
+        (self.waiting_bytes_max / self.round_parts.max(1)).max(leaves)
     }
 
     /// Most bytes of the memory of changes, with what lies idle between them.

@@ -170,12 +170,37 @@ impl Table {
         }
     }
 
+    /// Rewrites a leaf with the changes below one of those that wait for it.
+    fn rewrite_below(&mut self, index: usize) {
+        let mut own = self.take(index..index + 1);
+        let Some(last) = own.last().filter(|last| last.key > own[0].key) else {
+            return self.waiting.extend(own);
+        };
+        let middle = own[self.random.below(own.len() as u64) as usize].key.clone();
+        let end = if middle > own[0].key { middle } else { last.key.clone() };
+        self.waiting.extend(own.extract_if(.., |change| change.key >= end));
+        let made = self.rewritten_below(&(index..index + 1), &own, Some(&end));
+        let rest = made.iter().find(|made| !made.is_merged).expect("a leaf with the end");
+        assert!(rest.separator.as_ref().is_some_and(|low| *low <= end));
+        self.replace(index..index + 1, made);
+    }
+
     fn rewritten(&mut self, range: &std::ops::Range<usize>, own: &[Waiting]) -> Vec<NewLeaf> {
+        self.rewritten_below(range, own, None)
+    }
+
+    fn rewritten_below(
+        &mut self,
+        range: &std::ops::Range<usize>,
+        own: &[Waiting],
+        end: Option<&[u8]>,
+    ) -> Vec<NewLeaf> {
         let leaves: Vec<Leaf<'_>> = self.leaves[range.clone()].iter().map(Stored::leaf).collect();
         let numbers = &mut self.numbers;
         let mut rewrite = Rewrite {
             number: self.leaves[range.start].number,
             through: Sequence(self.sequence),
+            end,
             limits: LIMITS,
             merge: Some(&Append),
             fresh: &mut || {
@@ -200,9 +225,10 @@ impl Table {
 
     fn merge_somewhere(&mut self) {
         let index = self.random.below(self.leaves.len() as u64) as usize;
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 | 1 => self.merge_into_delta(index),
             2 => self.rewrite(index..index + 1),
+            3 => self.rewrite_below(index),
             _ => self.rewrite(index..(index + 2).min(self.leaves.len())),
         }
     }
@@ -319,6 +345,7 @@ fn parts_without_a_merge_function_are_refused_and_a_large_folded_value_as_well()
         let mut rewrite = Rewrite {
             number: 1,
             through: Sequence(1),
+            end: None,
             limits: LIMITS,
             merge: function,
             fresh: &mut || 2,
@@ -373,6 +400,7 @@ fn small_parts_beside_a_large_value_that_fill_a_page_are_refused() {
         let mut rewrite = Rewrite {
             number: 1,
             through: Sequence(parts + 2),
+            end: None,
             limits: LIMITS,
             merge: Some(&Append),
             fresh: &mut || 2,
@@ -418,6 +446,7 @@ fn a_leaf_with_keys_that_no_page_holds_is_damage_to_a_merge() {
         let mut rewrite = Rewrite {
             number: 1,
             through: Sequence(2),
+            end: None,
             limits: LIMITS,
             merge: None,
             fresh: &mut || 2,

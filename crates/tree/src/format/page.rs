@@ -195,6 +195,12 @@ impl PageBuilder {
         &self.bytes[start..start + usize::from(span.key_bytes)]
     }
 
+    /// How many rows have keys below `key`.
+    pub(crate) fn rows_below(&self, key: &[u8]) -> usize {
+        let key_of = |span: &Span| &self.bytes[span.start as usize..][..span.key_bytes.into()];
+        self.rows.partition_point(|span| key_of(span) < key)
+    }
+
     /// How many keys the rows `range` have.
     pub(crate) fn keys(&self, range: std::ops::Range<usize>) -> u32 {
         let first = range.start;
@@ -236,7 +242,8 @@ impl PageBuilder {
             link: frame.link,
             filter_bytes: 0,
         };
-        let mut out = Vec::with_capacity(HEADER_BYTES + self.bytes.len());
+        let rows = range.clone().map(|index| self.row_bytes(index, frame.has_sequences));
+        let mut out = Vec::with_capacity(HEADER_BYTES + high_key.len() + rows.sum::<usize>());
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(high_key);
         if !range.is_empty() {

@@ -56,7 +56,7 @@ impl Work {
         input: &mut Input,
     ) -> Result<std::result::Result<Made, MergeError>> {
         let last = site.shared.journal.lock().last();
-        input.copied = self.copied(site);
+        (input.copied, input.end) = (self.copied(site), None);
         write_marker(site.shared, site.session, site.now, &self.table, &input.copied)?;
         let through = std::mem::replace(&mut site.through, last);
         let made = self.rewrite(site, input);

@@ -1,5 +1,6 @@
 //! Tables leave memory once nobody has them, nothing of them waits, and nobody asked for them for
-//! a while: whoever does reads their first record again.
+//! a while: whoever does reads their first record again. Tables with inner nodes do so only where
+//! memory is short.
 //!
 //! Invariants:
 //! 1. A table in memory is the only one of its number: it leaves only while the list of tables is
@@ -134,7 +135,10 @@ impl Leaving {
                 found.with_nodes.push(Arc::clone(table));
             }
             let is_used = Arc::strong_count(table) > 1 || is_dropped;
-            let is_idle = is_short || now.0.abs_diff(table.used_at().0) >= IDLE_MS;
+            // What is known of leaves would have to be learnt again by a read of each delta page.
+            let has_nodes = state.directory.memory_bytes() > NODES_BYTES;
+            let has_idled = !has_nodes && now.0.abs_diff(table.used_at().0) >= IDLE_MS;
+            let is_idle = is_short || has_idled;
             if is_used || !is_idle || !can_leave(table, &state) {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! One leaf's part of a round: read what is needed, merge, write.
 
 mod counted;
+mod rewriting;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,13 +11,11 @@ use entresol_planted::planted;
 
 use super::ahead::{Ahead, PageKey};
 use super::marking::write_marker;
-use super::{reserve, write_root};
+use super::write_root;
 use crate::error::{damaged, refused};
-use crate::filter::{Filter, KeyHash, leaf_filter};
+use crate::filter::{Filter, KeyHash};
 use crate::format::{Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Rows, page_key};
-use crate::merge::{
-    DeltaTarget, Leaf, MergeError, NewDelta, NewLeaf, Rewrite, merge_delta, merge_leaves,
-};
+use crate::merge::{DeltaTarget, MergeError, NewDelta, NewLeaf, merge_delta};
 use crate::node::is_known;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
@@ -53,6 +52,8 @@ pub(super) struct Work {
 struct Located {
     group: Group,
     copied: Copied,
+    /// Where the keys end whose changes were copied, if that is before the leaves end.
+    end: Option<Vec<u8>>,
 }
 
 /// What a merge made of a leaf.
@@ -106,6 +107,8 @@ pub(super) struct Input {
     pub copied: Copied,
     /// The leaves, in order. Those without rows are not read, but for the last one.
     pub leaves: Vec<Pages>,
+    /// As that of what was located.
+    pub end: Option<Vec<u8>>,
     /// Whether the first one has a delta page.
     has_delta: bool,
 }
@@ -154,7 +157,7 @@ impl Work {
     /// Locates the leaves, copies their changes, and asks for the pages that the merge reads.
     fn prepare(&mut self, site: &mut Site<'_>) -> Result<()> {
         let located = self.locate(site)?;
-        let Located { group, copied } = &located;
+        let Located { group, copied, .. } = &located;
         let first = &group.at.child;
         let is_single = group.members.len() == 1;
         let takes_delta = is_single && takes_delta(first, copied);
@@ -179,7 +182,7 @@ impl Work {
 
     /// Reads and merges, and writes the leaves right of the first.
     pub(super) fn merge(&mut self, site: &mut Site<'_>) -> Result<Merged> {
-        let Located { group, copied } = match self.located.take() {
+        let Located { group, copied, end } = match self.located.take() {
             Some(located) => {
                 site.ahead.release_copied(located.copied.bytes());
                 located
@@ -201,7 +204,7 @@ impl Work {
                 return Ok(self.rest());
             }
         }
-        let mut input = self.read(site, group, copied)?;
+        let mut input = self.read(site, Located { group, copied, end })?;
         if is_single {
             self.learn(site, &mut input)?;
         }
@@ -239,11 +242,15 @@ impl Work {
         self.low = state.directory.low_of(&group.at).to_vec();
         self.created = group.at.created;
         self.high.clone_from(&group.at.high);
+        let quota = match group.members.len() {
+            1 => Quota::of_bytes(site.shared.options.merge_bytes_max()),
+            _ => Quota::ALL,
+        };
         let mut copied = Copied::default();
         let arena = site.shared.arena.read();
-        copied.copy_range(&state.pending, &arena, self.keys(), Quota::ALL);
+        let end = copied.copy_range(&state.pending, &arena, self.keys(), quota);
         copied.retain_through(site.through);
-        Ok(Located { group, copied })
+        Ok(Located { group, copied, end })
     }
 
     pub(super) fn keys(&self) -> Keys<'_> {
@@ -273,7 +280,8 @@ impl Work {
         Ok((removes * 2 < child.rows as usize || removes == 0).then_some(made))
     }
 
-    fn read(&self, site: &mut Site<'_>, group: Group, copied: Copied) -> Result<Input> {
+    fn read(&self, site: &mut Site<'_>, located: Located) -> Result<Input> {
+        let Located { group, copied, end } = located;
         let last = group.members.len() - 1;
         let (mut leaves, mut has_delta) = (Vec::with_capacity(1), false);
         for (index, member) in group.members.iter().enumerate() {
@@ -292,7 +300,7 @@ impl Work {
             has_delta |= index == 0 && pages.delta.is_some();
             leaves.push(pages);
         }
-        Ok(Input { group, copied, leaves, has_delta })
+        Ok(Input { group, copied, leaves, end, has_delta })
     }
 
     fn read_leaf(&self, site: &mut Site<'_>, at: &LeafAt, member: &Member) -> Result<Pages> {
@@ -334,96 +342,19 @@ impl Work {
         let high = high.unwrap_or_default().to_vec();
         let mut state = self.table.lock();
         if state.directory.created() != self.created {
-            input.copied = Copied::default();
+            (input.copied, input.end) = (Copied::default(), None);
             return Ok(());
         }
-        state.directory.learn(&input.group.at, &high, right);
+        // It was located before pages were read ahead: leaves have been entered beside it since.
+        if let Place::Leaf(at) = state.directory.locate(&self.low) {
+            state.directory.learn(&at, &high, right);
+        }
         self.high = Some(high);
         input.copied = Copied::default();
         let arena = site.shared.arena.read();
-        input.copied.copy_range(&state.pending, &arena, self.keys(), Quota::ALL);
+        let quota = Quota::of_bytes(site.shared.options.merge_bytes_max());
+        input.end = input.copied.copy_range(&state.pending, &arena, self.keys(), quota);
         Ok(())
-    }
-
-    /// New leaves; or why the table's owner must do something first.
-    pub(super) fn rewrite(
-        &self,
-        site: &mut Site<'_>,
-        input: &Input,
-    ) -> Result<std::result::Result<Made, MergeError>> {
-        let leaves = input.leaves.iter();
-        let leaves = leaves.map(|pages| Leaf::parse(&pages.base, pages.delta.as_deref()));
-        let leaves = leaves.collect::<std::result::Result<Vec<_>, _>>();
-        let leaves = leaves.map_err(|damage| damaged(&self.table, &damage))?;
-        let child = &input.group.at.child;
-        let function = site.shared.merge_of(&self.table);
-        let mut changes = input.copied.changes();
-        changes.retain(|change| change.sequence <= site.through);
-        let mut limits = site.shared.limits();
-        let is_small = child.page == ROOT_PAGE;
-        if is_small && input.leaves[0].base.len() + input.copied.bytes() <= SMALL_BYTES_MAX {
-            limits.leaf_bytes_max = usize::MAX;
-        }
-        let grows = is_small && limits.leaf_bytes_max != usize::MAX;
-        let number = match grows {
-            true => self.table.lock().directory.take_number(),
-            false => child.page,
-        };
-        let mut rewrite = Rewrite {
-            number,
-            through: site.through,
-            limits,
-            merge: function.as_ref().map(|function| &**function as _),
-            fresh: &mut || self.table.lock().directory.take_number(),
-        };
-        let mut made = match merge_leaves(&leaves, &changes, &mut rewrite) {
-            Ok(made) => made,
-            Err(MergeError::Damage(damage)) => return Err(damaged(&self.table, &damage)),
-            Err(error) => return Ok(Err(error)),
-        };
-        if is_small && !grows {
-            return Ok(Ok(Made::Small(made.swap_remove(0).page)));
-        }
-        let mut leaves = self.write_rights(site, made, grows)?;
-        leaves.had_delta = input.has_delta;
-        leaves.absorbed = input.group.members[1..].iter().map(|member| member.child.page).collect();
-        Ok(Ok(Made::Leaves(leaves)))
-    }
-
-    /// Writes all leaves but the first, and that one too where nothing names it so far.
-    fn write_rights(
-        &self,
-        site: &mut Site<'_>,
-        made: Vec<NewLeaf>,
-        grows: bool,
-    ) -> Result<NewLeaves> {
-        reserve(site.shared, site.session, site.now, &self.table)?;
-        Counters::add(&site.shared.counters.leaf_writes, made.len());
-        let mut made = made.into_iter();
-        let first = made.next().expect("a merge makes a leaf");
-        let child = child_of(&first, site.through);
-        let filter = self.filter_of(site, &first)?;
-        let mut others = Vec::with_capacity(made.len());
-        for leaf in made {
-            site.write(&page_key(self.table.id(), leaf.number, PageRole::Page), &leaf.page)?;
-            let (child, filter) = (child_of(&leaf, site.through), self.filter_of(site, &leaf)?);
-            let separator = leaf.separator.unwrap_or_default();
-            others.push(NewChild { separator, child, filter });
-        }
-        let mut page = Some(first.page);
-        if grows && let Some(page) = page.take() {
-            site.write(&page_key(self.table.id(), first.number, PageRole::Page), &page)?;
-        }
-        let (number, had_delta, absorbed) = (first.number, false, Vec::new());
-        Ok(NewLeaves { number, had_delta, page, child, filter, absorbed, others, grows })
-    }
-
-    /// What is known of the keys of a new leaf.
-    fn filter_of(&self, site: &Site<'_>, leaf: &NewLeaf) -> Result<Vec<u8>> {
-        match site.shared.options.absent_filter_bits {
-            0 => Ok(Vec::new()),
-            key_bits => Ok(leaf_filter(&self.keys_of(&leaf.page)?, key_bits)),
-        }
     }
 
     /// The keys of a page of rows.
@@ -517,21 +448,25 @@ impl Work {
         if !self.table.has_values() || planted!("old-values-forgotten-by-merges") {
             return Ok(());
         }
-        let mut keys = Copied::default();
-        {
-            let state = self.table.lock();
-            keys.copy_range(&state.pending, &site.shared.arena.read(), self.keys(), Quota::ALL);
-        }
-        let mut last: &[u8] = &[];
-        let changes = keys.changes();
-        for change in &changes {
-            if change.key == last {
-                continue;
+        let quota = Quota::of_bytes(site.shared.options.merge_bytes_max());
+        let mut low = Some(self.low.clone());
+        while let Some(from) = low.take() {
+            let mut copied = Copied::default();
+            {
+                let (state, keys) = (self.table.lock(), Keys { low: &from, ..self.keys() });
+                let arena = site.shared.arena.read();
+                low = copied.copy_range(&state.pending, &arena, keys, quota);
             }
-            last = change.key;
-            let taken = site.shared.take_superseded(&self.table, change.key, site.through);
-            if let Some(taken) = taken {
-                site.shared.discard_taken(site.session, site.now, &self.table, &taken)?;
+            let mut last: &[u8] = &[];
+            for change in &copied.changes() {
+                if change.key == last {
+                    continue;
+                }
+                last = change.key;
+                let taken = site.shared.take_superseded(&self.table, change.key, site.through);
+                if let Some(taken) = taken {
+                    site.shared.discard_taken(site.session, site.now, &self.table, &taken)?;
+                }
             }
         }
         Ok(())

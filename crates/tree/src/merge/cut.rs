@@ -11,22 +11,22 @@ pub struct LeafLimits {
     pub leaf_bytes_max: usize,
 }
 
-/// The parts of the builder's rows that become leaves: one, or as few as hold them. Where rows are
-/// appended all but the last are full; else all are alike.
+/// The parts of the builder's `rows` that become leaves: one, or as few as hold them. Where rows
+/// are appended all but the last are full; else all are alike.
 pub(super) fn cut(
     builder: &PageBuilder,
+    rows: Range<usize>,
     has_sequences: bool,
     limits: LeafLimits,
     appends: bool,
 ) -> Vec<Range<usize>> {
     let room = limits.leaf_bytes_max.saturating_sub(HEADER_BYTES).max(1);
-    let rows = 0..builder.count();
     let total: usize = rows.clone().map(|index| builder.row_bytes(index, has_sequences)).sum();
     if total <= room {
         return vec![rows];
     }
     let share = if appends { room } else { total.div_ceil(total.div_ceil(room)) };
-    let (mut parts, mut start, mut taken) = (Vec::new(), 0, 0);
+    let (mut parts, mut start, mut taken) = (Vec::new(), rows.start, 0);
     for index in rows.clone() {
         let bytes = builder.row_bytes(index, has_sequences);
         // Parts of one key stay together.

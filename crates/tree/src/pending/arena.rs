@@ -10,6 +10,9 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
+
+use entresol_device::ArenaPiece;
 
 /// What the arena takes from the process, and gives back, at a time.
 pub const BLOCK_BYTES: usize = 64 << 10;
@@ -132,14 +135,13 @@ struct Block {
     next: u32,
 }
 
-/// The bytes of a block. They begin with a line of a processor's cache.
-#[repr(align(64))]
-struct Memory([u8; BLOCK_BYTES]);
-
 /// The memory of all tables' pending changes, up to a cap.
 pub struct Arena {
+    /// Where blocks have their bytes, once there is one. A block that goes back leaves no hole in
+    /// the heap of the process, which would keep it.
+    room: Option<Arc<entresol_device::Arena>>,
     /// The bytes of each block; none for a number that has no memory now.
-    memory: Vec<Option<Box<Memory>>>,
+    memory: Vec<Option<ArenaPiece>>,
     blocks: Vec<Block>,
     /// For each class the first block that has room.
     roomy: [u32; CLASSES],
@@ -160,6 +162,7 @@ impl Arena {
     /// use a block, four megabytes in all, and a share for what lies between.
     pub fn new(cap_bytes: u64) -> Arena {
         Arena {
+            room: None,
             memory: Vec::new(),
             blocks: Vec::new(),
             roomy: [NO_BLOCK; CLASSES],
@@ -270,12 +273,19 @@ impl Arena {
     }
 
     fn take(&mut self) -> Result<u32, Full> {
+        let full = Full { cap_bytes: self.cap_bytes };
         let cap = usize::try_from(self.cap_bytes).unwrap_or(usize::MAX) / BLOCK_BYTES;
-        if self.taken >= cap.min(BLOCKS_MAX) {
-            return Err(Full { cap_bytes: self.cap_bytes });
+        let blocks_max = cap.min(BLOCKS_MAX);
+        if self.taken >= blocks_max {
+            return Err(full);
         }
+        if self.room.is_none() {
+            self.room = entresol_device::Arena::reserve(BLOCK_BYTES, blocks_max).ok();
+        }
+        // A system without memory is as a cap that is reached.
+        let memory = self.room.as_ref().and_then(|room| room.take());
+        let memory = Some(memory.ok_or(full)?);
         self.taken += 1;
-        let memory = Some(Box::new(Memory([0; BLOCK_BYTES])));
         if let Some(number) = self.vacant.pop() {
             self.memory[number as usize] = memory;
             return Ok(number);
@@ -322,12 +332,12 @@ impl Arena {
     }
 }
 
-fn memory(block: &Option<Box<Memory>>) -> &[u8; BLOCK_BYTES] {
-    &block.as_ref().expect("a block with cells has memory").0
+fn memory(block: &Option<ArenaPiece>) -> &[u8] {
+    block.as_ref().expect("a block with cells has memory").bytes()
 }
 
-fn memory_mut(block: &mut Option<Box<Memory>>) -> &mut [u8; BLOCK_BYTES] {
-    &mut block.as_mut().expect("a block with cells has memory").0
+fn memory_mut(block: &mut Option<ArenaPiece>) -> &mut [u8] {
+    block.as_mut().expect("a block with cells has memory").bytes_mut()
 }
 
 fn class_of(bytes: usize) -> usize {

@@ -37,6 +37,11 @@ impl<'a> Entry<'a> {
         older.into_iter().chain(only)
     }
 
+    /// Bytes of the key and of the values.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.weight().bytes
+    }
+
     pub(super) fn weight(&self) -> Weight {
         entry::weight(self.arena, self.cell)
     }

@@ -33,35 +33,45 @@ pub(crate) fn next_key(pending: &Pending, arena: &Arena, key: &[u8]) -> Option<V
 /// Keys that a copy passes over beside those that may have rows.
 const PASSED_MAX: usize = 1024;
 
-/// How many keys a copy still takes: those whose changes may make rows, and some more.
+/// How much a copy still takes: so many keys whose changes may make rows, so many in all, and the
+/// key with which so many bytes are full.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quota {
     rows: usize,
     keys: usize,
+    bytes: u64,
 }
 
 impl Quota {
     /// All changes of a range.
-    pub(crate) const ALL: Quota = Quota { rows: usize::MAX, keys: usize::MAX };
+    pub(crate) const ALL: Quota = Quota { rows: usize::MAX, keys: usize::MAX, bytes: u64::MAX };
 
     /// So many rows, and a bound of the keys that are passed over.
     pub(crate) fn of(rows: usize) -> Quota {
-        Quota { rows, keys: rows.saturating_add(PASSED_MAX) }
+        Quota { rows, keys: rows.saturating_add(PASSED_MAX), ..Quota::ALL }
     }
 
     /// So many rows, however many keys are passed over.
     pub(crate) fn of_rows(rows: usize) -> Quota {
-        Quota { rows, keys: usize::MAX }
+        Quota { rows, ..Quota::ALL }
+    }
+
+    /// About so many bytes of keys and values.
+    pub(crate) fn of_bytes(bytes: u64) -> Quota {
+        Quota { bytes, ..Quota::ALL }
     }
 
     fn takes(&mut self, entry: &Entry<'_>) -> bool {
-        if self.rows == 0 || self.keys == 0 {
+        if self.rows == 0 || self.keys == 0 || self.bytes == 0 {
             return false;
         }
         let newest = entry.newest_first().next();
         let is_remove = newest.is_some_and(|change| change.effect == Effect::Remove);
         self.rows -= usize::from(!is_remove);
         self.keys -= 1;
+        if self.bytes != u64::MAX {
+            self.bytes = self.bytes.saturating_sub(entry.bytes());
+        }
         true
     }
 }

@@ -161,6 +161,7 @@ pub(crate) fn merge(bytes: &[u8]) {
     let mut rewrite = Rewrite {
         number: 1,
         through,
+        end: None,
         limits: LeafLimits { leaf_bytes_max: 1024 },
         merge: Some(&Append),
         fresh: &mut || {

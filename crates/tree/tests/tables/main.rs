@@ -14,6 +14,7 @@ mod history;
 mod joining;
 mod large;
 mod leaving;
+mod loading;
 mod meanwhile;
 mod moments;
 mod nodes;

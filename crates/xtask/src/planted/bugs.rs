@@ -259,6 +259,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "counts::after_a_crash_rows_that_inner_nodes_do_not_know_count",
     },
     Bug {
+        name: "unmerged-rows-said-to-be-merged",
+        caught_by: TABLES,
+        test: "loading::a_leaf_with_many_changes_is_a_prefix_of_the_batches_after_any_crash",
+    },
+    Bug {
         name: "delta-of-another-leaf",
         caught_by: MERGING,
         test: "a_delta_page_of_another_base_does_not_count",

@@ -36,7 +36,7 @@ const RUNGS: &[Rung] = &[
     },
     Rung {
         name: "entresol-tree",
-        uses: &["entresol-flash", "entresol-planted", "entresol-tier"],
+        uses: &["entresol-device", "entresol-flash", "entresol-planted", "entresol-tier"],
         tests_use: &["entresol-device", "entresol-sim", "entresol-workload"],
     },
     Rung {
