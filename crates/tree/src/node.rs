@@ -4,7 +4,7 @@ mod filters;
 mod leaving;
 mod totals;
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_planted::planted;
 
@@ -69,7 +69,7 @@ pub(crate) struct Node {
     /// Which children are in memory; of nodes above level 1 only.
     loaded: Vec<Option<NodeId>>,
     /// Whether a search came through it since somebody looked.
-    pub used: Cell<bool>,
+    used: AtomicBool,
 }
 
 /// Which node of a table, in memory; or that the one of this child has left.
@@ -101,7 +101,7 @@ impl Node {
             filters: LeafFilters::default(),
             lacks_filters: false,
             loaded: Vec::new(),
-            used: Cell::new(true),
+            used: AtomicBool::new(true),
         }
     }
 
@@ -133,6 +133,19 @@ impl Node {
         }
         node.changes = 0;
         Ok(node)
+    }
+
+    /// A search comes through it.
+    pub(crate) fn set_used(&self) {
+        // Threads that only look do not take the line of memory from each other.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a search came through it since the last time that this was asked.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
     }
 
     /// How many children there are.

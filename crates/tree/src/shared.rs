@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     pub dropped: Mutex<BTreeMap<u64, Dropped>>,
     /// Those of them whose values are removed, and by which drop. It is locked last.
     pub emptied: Mutex<BTreeMap<u64, Sequence>>,
-    pub merges: Mutex<HashMap<Box<[u8]>, SharedMerge>>,
+    pub merges: RwLock<HashMap<Box<[u8]>, SharedMerge>>,
     pub memory: Memory,
     /// Tables some of whose pages are to join, by their numbers. Nothing is locked after it.
     pub joining: Mutex<BTreeSet<u64>>,
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     pub(crate) fn merge_of(&self, table: &Table) -> Option<SharedMerge> {
-        let merges = self.merges.lock();
+        let merges = self.merges.read();
         if merges.is_empty() { None } else { merges.get(table.name()).cloned() }
     }
 

@@ -15,7 +15,7 @@ mod watches;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use entresol_flash::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use copied::{Copied, Keys, Quota, next_key};
 pub(crate) use directory::{Counted, CountedLeaf, Directory, Estimated, Span, Uncounted};
@@ -48,7 +48,7 @@ pub struct Table {
     has_small_rows: AtomicBool,
     /// What the store's record says of these; 0: there is none.
     marker: AtomicU8,
-    state: Mutex<State>,
+    state: RwLock<State>,
 }
 
 /// What the lock of a table protects.
@@ -86,7 +86,7 @@ impl Table {
             marker: AtomicU8::new(0),
             used_at: AtomicU64::new(0),
             counted: AtomicU64::new(0),
-            state: Mutex::new(state),
+            state: RwLock::new(state),
         }
     }
 
@@ -180,7 +180,13 @@ impl Table {
         self.marker.store(number, Ordering::Release);
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    /// Its state, to be changed.
+    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write()
+    }
+
+    /// Its state. Gets of several threads do not wait for each other.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read()
     }
 }

@@ -68,7 +68,7 @@ impl Tree {
             recovered: Mutex::new(recovered),
             dropped: Mutex::new(dropped),
             emptied: Mutex::default(),
-            merges: Mutex::default(),
+            merges: RwLock::default(),
             memory,
             joining: Mutex::default(),
             counters,
@@ -90,7 +90,7 @@ impl Tree {
 
     /// Gives the table `name` its merge function. Its parts are folded from now on.
     pub fn set_merge(&self, name: &[u8], merge: SharedMerge) {
-        self.shared.merges.lock().insert(Box::from(name), merge);
+        self.shared.merges.write().insert(Box::from(name), merge);
     }
 
     /// Merges changes that wait into pages, as far as memory or the journal ask for it. Never waits

@@ -383,7 +383,7 @@ impl Condition {
         let (table, key) = (self.watch.table(), self.watch.key());
         let mut copied = Copied::default();
         {
-            let state = table.lock();
+            let state = table.read();
             if !self.watch.is_marked(&state) {
                 return Ok(());
             }

@@ -25,7 +25,7 @@ impl Session {
         let slot = self.take(waiting(token));
         let mut journal = shared.journal.lock();
         journal.builder.clear();
-        let created = table.lock().directory.created();
+        let created = table.read().directory.created();
         let key = table.name();
         let (id, keeps_counts) = (table.id(), table.keeps_counts());
         let value = Naming { id, dropped: Some(created.0), keeps_counts }.encode();

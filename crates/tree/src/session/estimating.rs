@@ -52,7 +52,7 @@ impl Session {
             return RowEstimate { rows: 0, error: Some(0) };
         }
         let is_durable = table.is_durable();
-        let state = table.lock();
+        let state = table.read();
         let low_bound = Some(low).filter(|low| !low.is_empty());
         // Without a first record there are no pages.
         let pages = match is_durable {

@@ -138,7 +138,7 @@ impl Lookup {
         self.wanted = None;
         self.copied = Copied::default();
         let (place, has_page, takes) = {
-            let state = self.approach.table.lock();
+            let state = self.approach.table.read();
             self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
             self.created = state.directory.created();
             let place = state.directory.locate(&self.key);

@@ -84,7 +84,7 @@ impl Moment {
         let mut copied = Copied::default();
         // Changes of a batch are entered one by one, under this lock.
         let journal = shared.journal.lock();
-        let state = table.lock();
+        let state = table.read();
         let arena = shared.arena.read();
         let end = match side {
             Side::Low => copied.copy_range(&state.pending, &arena, keys, most),

@@ -110,7 +110,7 @@ impl Placement {
     /// Whether the tables are as they were when the values were put. Called under the journal's
     /// lock, which keeps drops away.
     pub(super) fn is_current(&self) -> bool {
-        let is_current = |place: &Place| place.table.lock().directory.created() == place.created;
+        let is_current = |place: &Place| place.table.read().directory.created() == place.created;
         self.places.iter().all(is_current)
     }
 
@@ -124,7 +124,7 @@ impl Placement {
         while let Some(at) = self.places.iter().position(|place| place.state == State::Unplaced) {
             let place = &mut self.places[at];
             self.epoch.get_or_insert_with(|| self.values.begin());
-            place.created = place.table.lock().directory.created();
+            place.created = place.table.read().directory.created();
             let value = &mut writes[place.write].value;
             place.bytes = value.len() as u32;
             let side = Side::BOTH.into_iter().find(|&side| place.take(side, shared, store));

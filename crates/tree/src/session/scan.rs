@@ -164,7 +164,7 @@ impl Scanning {
             }
             self.copied = Copied::default();
             let place = {
-                let state = self.approach.table.lock();
+                let state = self.approach.table.read();
                 self.created = state.directory.created();
                 let place = match self.order {
                     Order::Ascending => state.directory.locate(&self.low),

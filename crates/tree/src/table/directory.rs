@@ -122,7 +122,7 @@ impl Directory {
         let mut at = NodeId(0);
         loop {
             let node = self.node(at);
-            node.used.set(true);
+            node.set_used();
             let index = match wanted {
                 Wanted::At(key) => node.position(key),
                 Wanted::Before(Some(key)) => node.position_before(key),

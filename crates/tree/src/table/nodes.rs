@@ -187,7 +187,7 @@ impl Nodes {
             for index in 0..self.get(above).count() {
                 let Some(id) = self.get(above).loaded(index) else { continue };
                 let node = self.get(id);
-                let was_used = node.used.replace(false) && which == Departing::Unused;
+                let was_used = node.take_used() && which == Departing::Unused;
                 if was_used || !is_on_flash(node) {
                     continue;
                 }

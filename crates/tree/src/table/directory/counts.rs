@@ -116,7 +116,7 @@ impl Directory {
         counted: Counted<'_>,
     ) -> Result<Sum, Uncounted> {
         let node = self.node(id);
-        node.used.set(true);
+        node.set_used();
         let (first, last) = (
             span.low.map_or(0, |low| node.position(low)),
             span.high.map_or(node.count() - 1, |high| node.position(high)),
@@ -182,7 +182,7 @@ impl Directory {
                 index += 1;
             }
             let (node, child) = (self.node(at), Child { node: at, index });
-            node.used.set(true);
+            node.set_used();
             if node.level == 1 {
                 return Ok(Some(RankedLeaf { leaf: self.leaf_to_count(child), before }));
             }
