@@ -140,7 +140,7 @@ impl Bout {
         play.open_seconds = process.hear::<Opened>()?.open_seconds;
         for phase in self.plan.course.phases() {
             if phase == Phase::Uniform {
-                before = probe.read(self.probe)?;
+                before = probe.read(self.plan.probe_reads(), self.probe)?;
             }
             let Some(figures) = process.phase(phase)? else {
                 continue;
@@ -150,7 +150,7 @@ impl Bout {
                 _ if phase == Phase::Load || is_write => {
                     probe.write(WRITE_PROBE_BYTES)? / record_bytes
                 }
-                _ => probe.read(self.probe)?,
+                _ => probe.read(self.plan.probe_reads(), self.probe)?,
             };
             let rate = figures.rate(self.plan.course);
             let fraction_of_device = rate / ((before + after) / 2.0);

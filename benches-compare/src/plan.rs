@@ -4,6 +4,8 @@
 use entresol_workload::{Distribution, KeyLayout, mix64};
 use serde::{Deserialize, Serialize};
 
+use crate::probe::Reads;
+
 /// The sizes of one comparison.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
@@ -200,6 +202,15 @@ impl Course {
 }
 
 impl Plan {
+    /// The reads of the probe. Of rows in order: as many in flight as each contestant has, of
+    /// blocks as small as any of them reads, so that nobody who reads once for each get is faster.
+    pub fn probe_reads(&self) -> Reads {
+        if self.course.is_ordered() {
+            return Reads { bytes: 4096, depth: self.threads };
+        }
+        Reads::OF_RECORDS
+    }
+
     /// Bytes of keys and values.
     pub fn data_bytes(&self) -> u64 {
         self.keys * self.record_bytes()

@@ -1,8 +1,9 @@
 //! What the device gives at the moment: the measure beside every figure.
 //!
-//! Random reads of 2 KiB, 128 in flight, and sequential writes of 1 MiB, four in flight, direct I/O
-//! through io_uring on a file as large and as old as the contestant's. It is written again, never
-//! removed, before each contestant: on many machines unlinking a large file stalls the device.
+//! Random reads, of as many bytes and with as many in flight as the course says, and sequential
+//! writes of 1 MiB, four in flight: direct I/O through io_uring on a file as large and as old as
+//! the contestant's. It is written again, never removed, before each contestant: on many machines
+//! unlinking a large file stalls the device.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,9 +23,20 @@ pub struct Probe {
     seed: u64,
 }
 
-const READ_BYTES: usize = 2048;
-const READ_DEPTH: usize = 128;
-const READ_BATCH: usize = 32;
+/// Random reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Reads {
+    /// Bytes of each, a multiple of 512.
+    pub bytes: usize,
+    /// How many are in flight.
+    pub depth: usize,
+}
+
+impl Reads {
+    /// About as long as a record of the comparison.
+    pub const OF_RECORDS: Reads = Reads { bytes: 2048, depth: 128 };
+}
+
 const WRITE_BYTES: usize = 1 << 20;
 const WRITE_DEPTH: usize = 4;
 const ALIGNMENT: usize = 4096;
@@ -63,13 +75,13 @@ impl Probe {
     }
 
     /// Reads at random for `duration`; reads a second.
-    pub fn read(&mut self, duration: Duration) -> io::Result<f64> {
+    pub fn read(&mut self, reads: Reads, duration: Duration) -> io::Result<f64> {
         self.seed += 1;
         let mut random = Random::new(self.seed);
-        let sectors = (self.bytes - READ_BYTES as u64) / 512;
+        let sectors = (self.bytes - reads.bytes as u64) / 512;
         let started = Instant::now();
-        let mut flight = Flight::new(&self.file, READ_DEPTH, READ_BYTES, self.seed)?;
-        let done = flight.run(READ_BATCH, || {
+        let mut flight = Flight::new(&self.file, reads.depth, reads.bytes, self.seed)?;
+        let done = flight.run((reads.depth / 4).max(1), || {
             let offset = random.below(sectors) * 512;
             (started.elapsed() < duration).then_some(Transfer::Read(offset))
         })?;

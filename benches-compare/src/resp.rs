@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::contestant::Result;
-use crate::probe::Probe;
+use crate::probe::{Probe, Reads};
 use crate::report::{Table, median, thousands};
 use crate::resp::client::{Data, Manner, get};
 use crate::resp::servers::Server;
@@ -154,14 +154,14 @@ fn from_flash(arguments: &RespArguments, directory: &Path) -> Result<Flash> {
         pipeline,
         turns: Vec::new(),
         device_bytes_per_op: Vec::new(),
-        probe_per_second: vec![probe.read(duration)?],
+        probe_per_second: vec![probe.read(Reads::OF_RECORDS, duration)?],
         fraction_of_device: Vec::new(),
     };
     for round in 0..arguments.rounds {
         eprintln!("from flash, round {}", round + 1);
         let before = flash.probe_per_second[flash.probe_per_second.len() - 1];
         let (turn, read_bytes) = turn(&server, data, arguments.manner(pipeline, round))?;
-        let after = probe.read(duration)?;
+        let after = probe.read(Reads::OF_RECORDS, duration)?;
         flash.turns.push(turn);
         flash.device_bytes_per_op.push(read_bytes);
         flash.probe_per_second.push(after);

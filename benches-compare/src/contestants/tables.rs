@@ -32,8 +32,10 @@ const THREADS: usize = 2;
 const PROGRAM_BYTES: u64 = 10 << 20;
 /// What a change takes in memory besides its bytes.
 const CHANGE_SHARE: f64 = 4.0 / 3.0;
-/// Memory of inner nodes for a row.
-const INNER_BYTES: u64 = 2;
+/// Memory of inner nodes for a row, with its part of a filter.
+const INNER_BYTES: u64 = 4;
+/// Bits of a filter for each row, as many as RocksDB's have.
+const FILTER_BITS: u8 = 10;
 /// What a row takes in a leaf besides its bytes, and what pages take besides rows.
 const ENTRY_BYTES: u64 = 6;
 const PAGES_PERCENT: u64 = 112;
@@ -80,6 +82,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let tables = TreeOptions {
         waiting_bytes_max: (plan.waiting_bytes as f64 * CHANGE_SHARE) as u64,
         directory_bytes_max: plan.keys * INNER_BYTES + (1 << 20),
+        absent_filter_bits: FILTER_BITS,
         ..TreeOptions::default()
     };
     let store = Tiered::open_reserving(device, options, tables.memory_bytes_max(), now())?;
