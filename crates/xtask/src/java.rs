@@ -20,6 +20,8 @@ const ACCESS: &str = "--enable-native-access=ALL-UNNAMED";
 const BRIEF: &str = "--brief";
 /// Rings of three nodes, and all that takes minutes.
 const THOROUGH: &str = " -Dentresol.thorough=true";
+/// Without tests that take minutes.
+const QUICK: &str = " -DexcludedGroups=minutes";
 const KILLS: &str = "--kills";
 
 /// What measures, and what it needs.
@@ -98,7 +100,7 @@ fn check(report: &mut Report, kills: u64, breadth: Breadth) -> Result<(), String
     if Invocation::new("mvn --version").run_quietly().is_err() {
         return Err("there is no Maven here: apt-get install maven".to_string());
     }
-    let thorough = if breadth == Breadth::Everything { THOROUGH } else { "" };
+    let thorough = if breadth == Breadth::Everything { THOROUGH } else { QUICK };
     let rounds = format!("-Dentresol.kill.rounds={kills}{thorough}");
     report.run("java", &Invocation::new(&format!("{MAVEN} install {rounds}")))?;
     let Some(newer) = newer_java(Path::new(PLACES)) else {

@@ -11,11 +11,13 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * Rings whose tables are on flash, while nodes come, go and lose what they had. Rings of three nodes and
- * more, and more of it: {@code -Dentresol.thorough=true}.
+ * more, and more of it: {@code -Dentresol.thorough=true}. What takes minutes has a tag, and the gate passes
+ * over it.
  */
 class ClusterTest {
     private static final boolean LONG = Boolean.getBoolean("entresol.thorough");
@@ -58,6 +60,7 @@ class ClusterTest {
         }
     }
 
+    @Tag("minutes")
     @Test
     void aNodeThatJoinsAndLeavesTakesAndGivesItsRows() throws Exception {
         int before = LONG ? NODES : 1;
@@ -94,6 +97,7 @@ class ClusterTest {
         return store.cleanup(RingRows.KEYSPACE, "rows");
     }
 
+    @Tag("minutes")
     @Test
     void aNodeThatReplacesADeadOneHasItsRows() throws Exception {
         try (TestCluster ring = new TestCluster("ring-replaced", NODES)) {
