@@ -117,7 +117,9 @@ impl Pending {
         gathered.sort(arena, skip);
         self.weight.add(gathered.weight);
         let items = self.fold(arena, gathered.items);
-        if (items.len() as u64).saturating_mul(FEW_PART) >= self.weight.changes {
+        // Parts of one key may be many, and are one entry.
+        let are_few = (items.len() as u64).saturating_mul(FEW_PART) < self.weight.changes;
+        if !are_few || self.root == Cell::NONE {
             self.build_with(arena, &items, skip);
             return;
         }

@@ -4,7 +4,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use entresol_tree::Sequence;
 use entresol_tree::format::{Effect, INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
-use entresol_tree::pending::{Arena, Pending};
+use entresol_tree::pending::{Arena, Gathered, Pending};
 
 use crate::{Owned, owned, part, put};
 
@@ -65,6 +65,20 @@ fn sequence_decides_in_whatever_order_changes_come() {
             at = 0;
         }
     }
+}
+
+#[test]
+fn many_parts_of_one_key_come_together_into_a_map_without_any() {
+    let (mut arena, mut pending) = (Arena::new(1 << 24), Pending::new());
+    for turn in 0..2 {
+        let mut gathered = Gathered::default();
+        for number in 0..200 {
+            let part = part(1 + turn * 200 + number, b"p");
+            gathered.push(&mut arena, part.of_key(b"k"));
+        }
+        pending.insert_gathered(&mut arena, gathered);
+    }
+    assert_eq!(sequences(&arena, &pending, b"k"), (1..=400).rev().collect::<Vec<u64>>());
 }
 
 #[test]
