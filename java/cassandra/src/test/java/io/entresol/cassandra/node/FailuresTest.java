@@ -15,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -74,6 +75,7 @@ class FailuresTest {
         }
     }
 
+    @Tag("minutes")
     @Test
     void aFullStoreRefusesWritesAndAnswersReadsAcrossAKill() throws Exception {
         try (TestCluster node = new TestCluster("full-node", 1)) {
@@ -134,6 +136,7 @@ class FailuresTest {
         }
     }
 
+    @Tag("minutes")
     @Test
     void aDamagedRecordFailsReadsOfItsPageUntilItsStoreIsMadeAnew() throws Exception {
         try (TestCluster ring = new TestCluster("damaged-ring", 2)) {
