@@ -171,7 +171,7 @@ impl Maintainer {
             if is_asked_for(shared)? {
                 self.begin(shared, now, node_changes(shared))?;
                 did_work = true;
-            } else if self.leaving.lacks_pages(shared) {
+            } else if self.leaving.awaits_round(shared) {
                 self.begin(shared, now, 1)?;
                 did_work = true;
             }

@@ -40,8 +40,8 @@ pub(super) enum Rounds {
 pub(super) struct Leaving {
     /// The number of the table that is looked at next.
     next: u64,
-    /// Inner nodes could leave once their pages are written.
-    lacks_pages: bool,
+    /// Inner nodes could leave once their pages are written, or leaves joined.
+    awaits_round: bool,
 }
 
 /// What one look found.
@@ -70,9 +70,9 @@ pub(super) fn node_changes(shared: &Shared) -> u32 {
 }
 
 impl Leaving {
-    /// Whether pages of inner nodes should be written, so that they can leave.
-    pub(super) fn lacks_pages(&self, shared: &Shared) -> bool {
-        self.lacks_pages && is_short_of_memory(shared)
+    /// Whether a round should write pages of inner nodes or join leaves, so that memory is left.
+    pub(super) fn awaits_round(&self, shared: &Shared) -> bool {
+        self.awaits_round && is_short_of_memory(shared)
     }
 
     /// Lets inner nodes of some tables leave, where memory is short. Called between rounds: a round
@@ -86,7 +86,8 @@ impl Leaving {
             };
             let mut state = table.lock();
             let left = state.directory.let_nodes_leave(which);
-            self.lacks_pages |= !state.directory.is_written();
+            let directory = &state.directory;
+            self.awaits_round |= !directory.is_written() || directory.is_ready_to_join();
             shared.memory.count(table, &state);
             Counters::add(&shared.counters.nodes_departed, left);
         }
@@ -103,7 +104,7 @@ impl Leaving {
     ) -> Result<()> {
         let Found { with_numbers, with_nodes } = self.look(shared, now);
         if round == Rounds::Between {
-            self.lacks_pages = false;
+            self.awaits_round = false;
             self.let_nodes_leave(shared, &with_nodes);
         }
         for table in with_numbers {

@@ -211,9 +211,7 @@ fn live_and_leave(seed: u64, kind: Kind) {
         }
         let statistics = tall.tree.statistics();
         let bytes = statistics.directory_bytes;
-        // Nodes stay in memory that have changed, while so little waits that nothing is merged.
-        let most = DIRECTORY_BYTES * 5 / 4;
-        assert!(bytes <= most, "ENTRESOL_SEED={seed}: {bytes} bytes of nodes");
+        assert!(bytes <= DIRECTORY_BYTES, "ENTRESOL_SEED={seed}: {bytes} bytes of nodes");
         departed += statistics.nodes_departed;
         assert!(tall.rows(Order::Descending) == model, "ENTRESOL_SEED={seed}: life {life}");
         tall.check_counts(&model, &mut random);
