@@ -10,7 +10,6 @@ import com.datastax.driver.core.policies.RoundRobinPolicy;
 import com.datastax.driver.core.policies.WhiteListPolicy;
 import java.io.IOException;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -70,17 +69,12 @@ final class TestCluster implements AutoCloseable {
         return node;
     }
 
-    /** Replaces a text of a node's configuration. */
     void edit(int number, String text, String by) throws IOException {
-        Path yaml = node(number).yaml();
-        String before = Files.readString(yaml);
-        assertEquals(1, before.split(java.util.regex.Pattern.quote(text), -1).length - 1, text);
-        Files.writeString(yaml, before.replace(text, by));
+        TestNode.edit(node(number), text, by);
     }
 
     void addOption(int number, String option) throws IOException {
-        Path options = node(number).options();
-        Files.writeString(options, Files.readString(options) + option + "\n");
+        TestNode.addOption(node(number), option);
     }
 
     NodeFolder node(int number) {
@@ -101,16 +95,7 @@ final class TestCluster implements AutoCloseable {
     }
 
     private String run(String... arguments) throws Exception {
-        List<String> command = new ArrayList<>(List.of("bin/entresol-cassandra", arguments[0],
-                "--dir", folder.toString()));
-        command.addAll(List.of(arguments).subList(1, arguments.length));
-        Path said = folder.resolveSibling(folder.getFileName() + ".said");
-        Process process = new ProcessBuilder(command).redirectErrorStream(true)
-                .redirectOutput(said.toFile()).start();
-        int status = process.waitFor();
-        String text = Files.readString(said, StandardCharsets.UTF_8);
-        assertEquals(0, status, () -> String.join(" ", command) + " said: " + text);
-        return text;
+        return TestNode.run(folder, arguments);
     }
 
     /** A client that talks to one node alone; its caller closes it. */

@@ -15,6 +15,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** A node that tests start by the program, as people do, with ports of its own. */
@@ -32,10 +33,15 @@ final class TestNode implements AutoCloseable {
 
     /** Runs the program; what it said. */
     String run(String... arguments) throws Exception {
+        return run(folder.root(), arguments);
+    }
+
+    /** Runs the program on a folder; what it said. */
+    static String run(Path folder, String... arguments) throws Exception {
         List<String> command = new ArrayList<>(List.of("bin/entresol-cassandra", arguments[0],
-                "--dir", folder.root().toString()));
+                "--dir", folder.toString()));
         command.addAll(List.of(arguments).subList(1, arguments.length));
-        Path said = folder.root().resolveSibling(folder.root().getFileName() + ".said");
+        Path said = folder.resolveSibling(folder.getFileName() + ".said");
         Process process = new ProcessBuilder(command).redirectErrorStream(true)
                 .redirectOutput(said.toFile()).start();
         int status = process.waitFor();
@@ -46,8 +52,7 @@ final class TestNode implements AutoCloseable {
 
     void make() throws Exception {
         run("start", "--memory", "1g", "--capacity", "512MiB", "--port", "" + port);
-        Files.writeString(folder.options(),
-                Files.readString(folder.options()) + "-XX:TieredStopAtLevel=1\n");
+        addOption(folder, "-XX:TieredStopAtLevel=1");
     }
 
     /** A client; its caller closes it. */
@@ -56,11 +61,21 @@ final class TestNode implements AutoCloseable {
                 .withoutJMXReporting().build();
     }
 
-    /** Replaces a text of the node's configuration. */
     void edit(String text, String by) throws IOException {
+        edit(folder, text, by);
+    }
+
+    /** Replaces a text of a node's configuration, which stands there once. */
+    static void edit(NodeFolder folder, String text, String by) throws IOException {
         String yaml = Files.readString(folder.yaml());
-        assertEquals(2, yaml.split(java.util.regex.Pattern.quote(text), -1).length, text);
+        assertEquals(2, yaml.split(Pattern.quote(text), -1).length, text);
         Files.writeString(folder.yaml(), yaml.replace(text, by));
+    }
+
+    /** Adds an option of a node's virtual machine. */
+    static void addOption(NodeFolder folder, String option) throws IOException {
+        Path options = folder.options();
+        Files.writeString(options, Files.readString(options) + option + "\n");
     }
 
     void kill() {
