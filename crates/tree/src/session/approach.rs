@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use entresol_flash::{Outcome as Stored, Result};
+use entresol_planted::planted;
 
 use super::Next;
 use crate::error::damaged;
@@ -14,8 +15,9 @@ use crate::filter::{Filter, KeyHash, leaf_filter};
 use crate::format::{Child, Damage, Header, PAGE_KEY_BYTES, PageKind, PageRole, Root, page_key};
 use crate::merge::{Leaf, count_rows};
 use crate::node::is_known;
+use crate::sequence::Sequence;
 use crate::shared::Shared;
-use crate::table::{Detours, LeafAt, Learnt, Missing, Place, ROOT_PAGE, Table};
+use crate::table::{Copied, Detours, LeafAt, Learnt, Missing, Place, ROOT_PAGE, Table};
 
 /// So often a page may be missing where it was thought to be.
 const MISSES_MAX: u32 = 4;
@@ -36,6 +38,8 @@ pub(super) struct Approach {
     detours: Detours,
     /// What was learnt of the leaf.
     learnt: Option<Learnt>,
+    /// Pages that had taken changes up to there which were copied before they were read.
+    overtook: Vec<(u32, Sequence)>,
 }
 
 /// What was read of a leaf.
@@ -91,7 +95,16 @@ impl Approach {
         let table = Arc::clone(table);
         let stage = Stage::Idle;
         let (misses, detours) = ((0, 0), Detours::default());
-        Approach { table, stage, leaf: None, delta: None, misses, detours, learnt: None }
+        Approach {
+            table,
+            stage,
+            leaf: None,
+            delta: None,
+            misses,
+            detours,
+            learnt: None,
+            overtook: Vec::new(),
+        }
     }
 
     /// Does what needs no page.
@@ -221,6 +234,24 @@ impl Approach {
         let is_inner = Header::decode(&page).map_err(damage)?.kind == PageKind::Inner;
         let elsewhere = Next::Astray(at.child.page);
         Ok(if is_inner { LeafPage::Moved(elsewhere) } else { LeafPage::Page(page) })
+    }
+
+    /// Whether what waits must be copied once more: the leaf that was located has taken changes up
+    /// to `known`, and may not have had them when they were copied. A later write may have replaced
+    /// some of them before the leaf took them: it has none of these, and the copy not that write.
+    /// What is copied once the leaf has them is whole.
+    pub(super) fn is_overtaken(&mut self, copied: &Copied, known: Sequence) -> bool {
+        if planted!("changes-not-copied-once-more") || !copied.has_through(known) {
+            return false;
+        }
+        let child = &self.located().child;
+        let (overtook, has_taken) =
+            ((child.page, known), is_known(child) && child.sequence >= known);
+        if has_taken || self.overtook.contains(&overtook) {
+            return false;
+        }
+        self.overtook.push(overtook);
+        true
     }
 
     /// Takes note of what is known of the leaf, now that it and its delta page were read, unless

@@ -295,6 +295,9 @@ impl Counting {
             let (high, right) = (high.to_vec(), leaf.base().header().link as u32);
             return Ok(Next::Learn { high, right });
         }
+        if self.approach.is_overtaken(&self.copied, leaf.sequence()) {
+            return Ok(Next::Locate);
+        }
         self.found = Some(self.find(shared, Some(leaf))?);
         let read = ReadPages { delta: delta.as_deref(), base_bytes: page.len() };
         self.approach.learn(shared, &leaf, read)?;

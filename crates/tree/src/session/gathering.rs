@@ -114,6 +114,12 @@ impl Gathering {
         self.is_complete && self.reading == 0 && is_over
     }
 
+    /// Whether none of the rows is there any more, now that their values were read.
+    pub(super) fn is_gone(&self) -> bool {
+        let is_none = self.values.iter().all(|value| value.found.is_none());
+        self.failed.is_none() && self.values.len() == self.rows.len() && is_none
+    }
+
     /// The rows with their values.
     pub(super) fn assemble(&mut self) -> Result<RowBuffer> {
         if let Some(error) = self.failed.take() {

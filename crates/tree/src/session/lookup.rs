@@ -307,13 +307,17 @@ impl Lookup {
         visit: Visit<'_>,
     ) -> Result<Next> {
         let Some(page) = page else { return Ok(Next::ReadLeaf) };
-        let damage = |damage| damaged(&self.approach.table, &damage);
+        let table = Arc::clone(&self.approach.table);
+        let damage = |damage| damaged(&table, &damage);
         // Of an earlier opening: whether it belongs to the leaf, the leaf says.
         if is_known(&self.approach.located().child) {
             let rows = Rows::parse(page).map_err(damage)?;
             let found = rows.entries_of(&self.key).map_err(damage)?;
             if found.is_empty() {
                 return Ok(Next::ReadLeaf);
+            }
+            if self.approach.is_overtaken(&self.copied, rows.header().sequence) {
+                return Ok(Next::Locate);
             }
             let copied = std::mem::take(&mut self.copied);
             let changes = copied.changes();
@@ -368,6 +372,9 @@ impl Lookup {
                 gathered.take_rows(&mut cursor).map_err(damage)?;
             }
             known = leaf.sequence();
+            if self.approach.is_overtaken(&copied, known) {
+                return Ok(Next::Locate);
+            }
             let read = ReadPages { delta: delta.as_deref(), base_bytes: page.len() };
             self.approach.learn(shared, &leaf, read)?;
         }

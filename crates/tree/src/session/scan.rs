@@ -113,6 +113,22 @@ impl Scanning {
         self.moment.as_ref().is_some_and(|moment| !moment.has_view())
     }
 
+    /// Passes over the rows that were gathered, if none of them is there any more and others may
+    /// follow: whoever goes on behind the last row would have none to go on from. Whether it did.
+    pub(super) fn passes_over_rows(&mut self) -> bool {
+        let rows = &self.gathered.rows;
+        if rows.is_empty() || !rows.goes_on() || !self.gathered.is_gone() {
+            return false;
+        }
+        let last = rows.row(rows.len() - 1).0.to_vec();
+        match self.order {
+            Order::Ascending => self.low = [&last[..], &[0]].concat(),
+            Order::Descending => self.high = Some(last),
+        }
+        self.gathered = Gathering::new(rows.form());
+        true
+    }
+
     /// Begins, where it is to be of one moment and has none.
     fn look(&mut self, shared: &Shared) -> Result<()> {
         let side = self.side();
@@ -362,6 +378,10 @@ impl Scanning {
         });
         if is_short {
             return Ok(Next::Learn { high: high.unwrap_or_default().to_vec(), right });
+        }
+        if self.approach.is_overtaken(&self.copied, leaf.sequence()) {
+            self.begin_anew();
+            return Ok(Next::Locate);
         }
         if shared.options.absent_filter_bits > 0 {
             let read = ReadPages { delta: delta.as_deref(), base_bytes: page.len() };

@@ -86,7 +86,7 @@ impl Session {
                 if !scan.gathered().is_filled() {
                     return;
                 }
-                if scan.is_outdated() {
+                if scan.is_outdated() || scan.passes_over_rows() {
                     return self.advance(slot, now, Next::Locate, visit);
                 }
                 let (token, ended) = (scan.token(), scan.gathered().assemble());

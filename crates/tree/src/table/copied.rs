@@ -194,6 +194,11 @@ impl Copied {
         self.changes.retain(|change| change.sequence <= through);
     }
 
+    /// Whether there are changes up to `sequence`.
+    pub(crate) fn has_through(&self, sequence: Sequence) -> bool {
+        self.changes.iter().any(|change| change.sequence <= sequence)
+    }
+
     /// Bytes of keys and values.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()

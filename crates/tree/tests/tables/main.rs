@@ -5,6 +5,7 @@
 //! failure.
 
 mod absent;
+mod beside;
 mod conditional;
 mod counts;
 mod direct;

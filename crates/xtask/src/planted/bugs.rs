@@ -152,6 +152,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "values::no_value_outlives_its_row_over_crashes",
     },
     Bug {
+        name: "changes-not-copied-once-more",
+        caught_by: TABLES,
+        test: "beside::no_read_finds_a_row_as_it_was_before_the_read_began",
+    },
+    Bug {
         name: "parent-trusted",
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
