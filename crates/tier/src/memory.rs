@@ -25,7 +25,7 @@ mod tests;
 mod thinning;
 
 use entresol_flash::Result;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use chunk::ChunkMemory;
 use shard::Shard;
@@ -37,6 +37,9 @@ pub(crate) use tests::mix;
 pub(crate) struct MemoryCache {
     shards: Vec<Mutex<Shard>>,
 }
+
+/// Looks at a shard that is in use before whoever wants it goes to sleep.
+const LOOKS_MAX: usize = 100;
 
 /// An entry as the cache keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +104,7 @@ impl MemoryCache {
         key: &[u8],
         visit: &mut dyn FnMut(Cached<'_>),
     ) -> bool {
-        self.shard(hash).lock().get(hash, (space, key), visit)
+        self.enter(hash).get(hash, (space, key), visit)
     }
 
     /// Starts loading what a `get` will touch first; nothing if the shard is in use.
@@ -220,6 +223,20 @@ impl MemoryCache {
                 bytes: sum.bytes + one.bytes,
             }
         })
+    }
+
+    /// The shard of a hash, for a visit. Whoever has it lets go within the time of a visit: to look
+    /// a few times is less than to go to sleep.
+    #[inline]
+    fn enter(&self, hash: u128) -> MutexGuard<'_, Shard> {
+        let shard = self.shard(hash);
+        for _ in 0..LOOKS_MAX {
+            if let Some(entered) = shard.try_lock() {
+                return entered;
+            }
+            std::hint::spin_loop();
+        }
+        shard.lock()
     }
 
     /// The index uses the upper half of the hash, the choice of shard the lower.
