@@ -262,7 +262,7 @@ impl<'t> Flight<'t> {
             }
             self.session.flush()?;
             // A batch of completions costs one trip to the kernel; one alone costs the same.
-            let wait = (self.session.in_flight() / 4).max(1).min(self.session.in_flight());
+            let wait = self.session.in_flight().min(1);
             let tickets = &mut self.tickets;
             self.session.poll(wait, time, &mut |token, result| tickets.end(token, result))?;
             self.remove_popped(time);

@@ -428,7 +428,7 @@ impl Session {
                     return;
                 }
                 Pending::Scan(scan) => {
-                    let next = scan.take(shared, outcome, visit);
+                    let next = scan.take(outcome);
                     finished.push(Finished::Next { slot, next });
                     return;
                 }
@@ -538,7 +538,7 @@ impl Session {
         store.submit(slot.into(), now, operation, &mut |_, outcome| {
             answer = Some(match operations[slot as usize].as_mut() {
                 Some(Pending::Get(lookup)) => lookup.take(shared, outcome, visit),
-                Some(Pending::Scan(scan)) => scan.take(shared, outcome, visit),
+                Some(Pending::Scan(scan)) => scan.take(outcome),
                 Some(Pending::Count(count)) => count.take(outcome),
                 Some(Pending::Conditional(conditional)) => conditional.take(shared, outcome),
                 Some(Pending::Value(value)) => value.take(shared, outcome),

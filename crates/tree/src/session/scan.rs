@@ -73,6 +73,17 @@ pub(super) struct Scanning {
     moment: Option<Moment>,
     /// It ends before the range that was asked for.
     is_cut: bool,
+    /// The record of the leaf that it reads, once the store has answered.
+    record: Option<Record>,
+    /// Its bytes, where it is there.
+    page: Vec<u8>,
+}
+
+/// What the store answered for the record of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Record {
+    Found,
+    Missing,
 }
 
 impl Scanning {
@@ -93,6 +104,8 @@ impl Scanning {
             copied_end: None,
             moment: None,
             is_cut: false,
+            record: None,
+            page: Vec::new(),
         }
     }
 
@@ -161,6 +174,19 @@ impl Scanning {
         next: Next,
         visit: Visit<'_>,
     ) -> Result<Option<Ask>> {
+        let next = match self.record.take() {
+            Some(record) => {
+                let page = std::mem::take(&mut self.page);
+                let found = (record == Record::Found).then_some(&page[..]);
+                let next = self.take_leaf(shared, found, visit);
+                self.page = page;
+                next?
+            }
+            None => next,
+        };
+        if matches!(next, Next::ReadValue) {
+            return Ok(Some(Ask::Values));
+        }
         match self.approach.resume(shared, next)? {
             Resumed::Visited => return Ok(self.tell_end()),
             Resumed::Read(key) => return Ok(Some(Ask::Page(key))),
@@ -329,13 +355,9 @@ impl Scanning {
         (copied, end)
     }
 
-    /// As of a lookup.
-    pub(super) fn take(
-        &mut self,
-        shared: &Shared,
-        outcome: Result<Stored<'_>>,
-        visit: Visit<'_>,
-    ) -> Next {
+    /// What the store answered. Called under its locks: rows are merged later, which takes longer
+    /// than others should wait.
+    pub(super) fn take(&mut self, outcome: Result<Stored<'_>>) -> Next {
         match self.approach.arrive(outcome) {
             Arrived::Next(next) => next,
             Arrived::Delta(page) => {
@@ -343,7 +365,10 @@ impl Scanning {
                 Next::ReadLeaf
             }
             Arrived::Leaf(record) => {
-                self.take_leaf(shared, record, visit).unwrap_or_else(Next::Fail)
+                self.page.clear();
+                self.page.extend_from_slice(record.unwrap_or_default());
+                self.record = Some(record.map_or(Record::Missing, |_| Record::Found));
+                Next::Locate
             }
         }
     }
