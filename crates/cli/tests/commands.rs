@@ -208,6 +208,7 @@ fn a_journal_beside_the_entries_is_counted_verified_and_dumped() {
             bytes: b"a record",
             durability: None,
             continues: None,
+            reserve_bytes: 0,
         };
         session.submit_journal(owner, Timestamp(0), append, &mut |_, outcome| {
             outcome.expect("it is appended");

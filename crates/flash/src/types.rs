@@ -325,6 +325,9 @@ pub struct JournalAppend<'a> {
     pub durability: Option<Durability>,
     /// How it may continue the record before it.
     pub continues: Option<JournalContinuation<'a>>,
+    /// It is refused as `Full` where it would leave fewer bytes than so many of all that the lane
+    /// may have: those are for appends that leave less, which make room.
+    pub reserve_bytes: u32,
 }
 
 /// What is appended in place of the bytes of a record where the last record of the lane is the one

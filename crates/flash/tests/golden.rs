@@ -95,7 +95,14 @@ fn append_all(session: &mut Session, format: Format) -> Vec<JournalSequence> {
         let continues = after.map(|after| JournalContinuation { after: *after, bytes: &bytes });
         let owner = number - u64::from(continues.is_some());
         let durability = continues.map(|_| Durability::Flushed).or(Some(Durability::Memory));
-        let append = JournalAppend { lane: 0, owner, bytes: &bytes, durability, continues };
+        let append = JournalAppend {
+            lane: 0,
+            owner,
+            bytes: &bytes,
+            durability,
+            continues,
+            reserve_bytes: 0,
+        };
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
             if let Ok(Outcome::Journaled { sequence, .. }) = outcome {
                 sequences.push(sequence);

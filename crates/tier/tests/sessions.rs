@@ -339,8 +339,14 @@ fn appends_to_the_journal_are_answered_beside_operations_on_entries() {
         };
         let bytes = &[token as u8; 50][..];
         if token % 2 == 0 {
-            let append =
-                JournalAppend { lane: 1, owner: token, bytes, durability: None, continues: None };
+            let append = JournalAppend {
+                lane: 1,
+                owner: token,
+                bytes,
+                durability: None,
+                continues: None,
+                reserve_bytes: 0,
+            };
             session.submit_journal(token, NOW, append, &mut visit);
         } else {
             let options = PutOptions::default();

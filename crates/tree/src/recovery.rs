@@ -363,7 +363,8 @@ impl Copies<'_> {
         let built = self.tail.build(&mut self.builder, sequence);
         let (lane, durability) = (self.lane, Some(Durability::Memory));
         let (bytes, continues) = (built.whole, built.continues);
-        let append = JournalAppend { lane, owner: 0, bytes, durability, continues };
+        let append =
+            JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes: 0 };
         let appended = append_one(self.session, self.now, append);
         let place = self.note(appended);
         self.tail.moves(&self.builder, sequence, place);
@@ -371,7 +372,7 @@ impl Copies<'_> {
 
     fn append_bytes(&mut self, owner: u64, bytes: &[u8]) {
         let (lane, durability, continues) = (self.lane, Some(Durability::Memory), None);
-        let append = JournalAppend { lane, owner, bytes, durability, continues };
+        let append = JournalAppend { lane, owner, bytes, durability, continues, reserve_bytes: 0 };
         let appended = append_one(self.session, self.now, append);
         self.note(appended);
         self.tail = Tail::default();

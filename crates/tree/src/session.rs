@@ -44,6 +44,7 @@ use placing::{Discarding, Putting};
 use scan::Scanning;
 use values::{Confirming, ValueRead};
 
+pub(crate) use dropping::DROPS_BYTES;
 pub(crate) use values::value_of;
 pub(crate) use writing::{Entered, NAMING_BYTES, Named, fill, said};
 

@@ -381,6 +381,7 @@ fn a_batch_of_the_journal_that_does_not_decode_is_named() {
         bytes: b"no batch at all",
         durability: None,
         continues: None,
+        reserve_bytes: 0,
     };
     subject.session.submit_journal(1, NOW, append, &mut |_, outcome| assert!(outcome.is_ok()));
     subject.demand("of the journal: version of a batch: expected 3 or less, found 110");

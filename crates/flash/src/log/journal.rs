@@ -124,15 +124,28 @@ impl Log {
     /// Refuses another segment to a journal that has all it may have.
     pub(super) fn check_journal(&self) -> Attempt<()> {
         let (held, most) = (self.journal.segments.len(), self.shape.journal_segments);
-        if (held as u32) < most {
+        if (held as u32) < most { Ok(()) } else { Err(self.journal_full()) }
+    }
+
+    /// Refuses `bytes` that would leave a journal less than `reserve` of all that it may have.
+    pub(crate) fn check_journal_reserve(&self, bytes: usize, reserve: u32) -> Attempt<()> {
+        let (held, most) = (self.journal.segments.len(), self.shape.journal_segments);
+        if reserve == 0 || (held as u32) < most || planted!("journal-filled-to-its-end") {
             return Ok(());
         }
+        let open = self.streams[Stream::Journal as usize].as_ref();
+        let left = open.map_or(0, |open| self.shape.segment_bytes - open.used) as usize;
+        if bytes + reserve as usize <= left { Ok(()) } else { Err(self.journal_full()) }
+    }
+
+    fn journal_full(&self) -> Refusal {
+        let (held, most) = (self.journal.segments.len(), self.shape.journal_segments);
         let detail = format!(
             "the journal of shard {} takes {held} of the {most} segments that it may; trim it, or \
              open the store with more bytes for the journal",
             self.shape.shard
         );
-        Err(Refusal::Full(Error::new(ErrorKind::Full, detail)))
+        Refusal::Full(Error::new(ErrorKind::Full, detail))
     }
 
     /// A segment of the journal was sealed: that has a stamp of its own.

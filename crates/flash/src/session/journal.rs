@@ -25,6 +25,7 @@ struct Append {
     owner: u64,
     bytes: Vec<u8>,
     durability: Option<Durability>,
+    reserve_bytes: u32,
 }
 
 impl Appends {
@@ -62,13 +63,14 @@ impl Appends {
 impl Append {
     fn of(token: u64, now: Timestamp, append: &JournalAppend<'_>) -> Append {
         // Others may be appended before it is: it will continue none.
-        let JournalAppend { lane, owner, bytes, durability, continues: _ } = *append;
-        Append { token, now, lane, owner, bytes: bytes.to_vec(), durability }
+        let JournalAppend { lane, owner, bytes, durability, reserve_bytes, .. } = *append;
+        Append { token, now, lane, owner, bytes: bytes.to_vec(), durability, reserve_bytes }
     }
 
     fn append(&self) -> JournalAppend<'_> {
-        let Append { lane, owner, durability, .. } = *self;
-        JournalAppend { lane, owner, bytes: &self.bytes, durability, continues: None }
+        let Append { lane, owner, durability, reserve_bytes, .. } = *self;
+        let (bytes, continues) = (&self.bytes[..], None);
+        JournalAppend { lane, owner, bytes, durability, continues, reserve_bytes }
     }
 }
 

@@ -183,8 +183,14 @@ impl Life {
                 visit(token, outcome);
             };
             let continues = after.map(|after| JournalContinuation { after, bytes: &bytes });
-            let append =
-                JournalAppend { lane: 0, owner, bytes: &bytes, durability: level, continues };
+            let append = JournalAppend {
+                lane: 0,
+                owner,
+                bytes: &bytes,
+                durability: level,
+                continues,
+                reserve_bytes: 0,
+            };
             session.submit_journal(u64::from(*id), NOW, append, &mut visit);
         }
         let mut ended = session.flush();

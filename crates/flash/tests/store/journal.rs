@@ -35,7 +35,14 @@ fn try_append(session: &mut Session, append: JournalAppend<'_>) -> Result<Journa
 }
 
 fn append(session: &mut Session, owner: u64, bytes: &[u8]) -> JournalSequence {
-    let append = JournalAppend { lane: 0, owner, bytes, durability: None, continues: None };
+    let append = JournalAppend {
+        lane: 0,
+        owner,
+        bytes,
+        durability: None,
+        continues: None,
+        reserve_bytes: 0,
+    };
     try_append(session, append).unwrap()
 }
 
@@ -47,7 +54,14 @@ fn append_after(
 ) -> (JournalSequence, JournalSequence) {
     let continues = Some(JournalContinuation { after, bytes });
     let whole = [b"whole ", bytes].concat();
-    let append = JournalAppend { lane: 0, owner: 9, bytes: &whole, durability: None, continues };
+    let append = JournalAppend {
+        lane: 0,
+        owner: 9,
+        bytes: &whole,
+        durability: None,
+        continues,
+        reserve_bytes: 0,
+    };
     let mut answer = None;
     session.submit_journal(7, NOW, append, &mut |_, outcome| match outcome {
         Ok(Outcome::Journaled { sequence, head }) => answer = Some((sequence, head)),
@@ -243,6 +257,7 @@ fn a_full_lane_takes_appends_again_once_it_is_trimmed() {
             bytes: &bytes,
             durability: None,
             continues: None,
+            reserve_bytes: 0,
         };
         match try_append(&mut session, append) {
             Ok(sequence) => sequences.push((sequence, round)),
@@ -325,6 +340,7 @@ fn lanes_are_ordered_and_cut_each_by_itself() {
             bytes: &owner.to_le_bytes(),
             durability: None,
             continues: None,
+            reserve_bytes: 0,
         };
         lanes[usize::from(lane)].push((try_append(&mut session, append).unwrap(), owner));
     }
@@ -353,7 +369,14 @@ fn several_appends_of_a_session_are_answered_once_they_are_durable_and_keep_thei
     for token in 0..20 {
         let durability = Some(Durability::Synced);
         let bytes = &[token as u8; 100];
-        let append = JournalAppend { lane: 0, owner: token, bytes, durability, continues: None };
+        let append = JournalAppend {
+            lane: 0,
+            owner: token,
+            bytes,
+            durability,
+            continues: None,
+            reserve_bytes: 0,
+        };
         session.submit_journal(token, NOW, append, &mut visit);
     }
     while session.in_flight() > 0 {
@@ -462,8 +485,14 @@ fn records_of_an_encrypted_journal_are_not_on_the_medium_in_the_clear() {
 fn what_no_journal_can_take_is_refused_with_what_it_can() {
     let device = device(4 << 20);
     let (store, mut session) = open(&device, StoreOptions { journal_bytes: 0, ..journaled() });
-    let with =
-        |lane, bytes| JournalAppend { lane, owner: 0, bytes, durability: None, continues: None };
+    let with = |lane, bytes| JournalAppend {
+        lane,
+        owner: 0,
+        bytes,
+        durability: None,
+        continues: None,
+        reserve_bytes: 0,
+    };
     let refused = try_append(&mut session, with(0, b"x")).unwrap_err();
     assert!(refused.starts_with("InvalidInput") && refused.contains("journal_bytes"), "{refused}");
     drop((session, store));

@@ -30,7 +30,9 @@ use crate::journal::journaled;
 use crate::merge::Change;
 use crate::pending::Entry;
 use crate::sequence::Sequence;
-use crate::session::{Action, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill, said};
+use crate::session::{
+    Action, DROPS_BYTES, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill, said,
+};
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, Keys, Place, Table};
@@ -263,7 +265,8 @@ impl Placing<'_> {
         let built = journal.build();
         let (bytes, continues) = (built.whole, built.continues);
         let durability = Some(Durability::Memory);
-        let append = JournalAppend { lane, owner: 0, bytes, durability, continues };
+        let reserve_bytes = DROPS_BYTES;
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes };
         let mut ended = None;
         self.session.submit_journal(0, self.now, append, &mut |_, outcome| {
             ended = Some(outcome.map(journaled));

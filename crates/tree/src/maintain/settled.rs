@@ -20,7 +20,8 @@ pub(super) fn leave_sequence(
     journal.builder.clear();
     let (lane, bytes) = (shared.options.lane, journal.build().whole);
     let durability = Some(Durability::Memory);
-    let append = JournalAppend { lane, owner: 0, bytes, durability, continues: None };
+    let append =
+        JournalAppend { lane, owner: 0, bytes, durability, continues: None, reserve_bytes: 0 };
     let mut place = None;
     session.submit_journal(0, now, append, &mut |_, outcome| {
         place = outcome.ok().map(journaled);

@@ -13,6 +13,18 @@ use crate::shared::{Dropped, Shared};
 use crate::table::Table;
 use crate::values::{Owner, Replaced};
 
+/// Of the journal changes of rows leave so much to drops of tables: where it is full and the store
+/// is as well, nothing else makes room.
+pub(crate) const DROPS_BYTES: u32 = 16 << 10;
+
+/// How a batch is appended to the journal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Append {
+    pub durability: Option<Durability>,
+    /// What it leaves of the journal, at least.
+    pub reserve_bytes: u32,
+}
+
 impl Session {
     /// Begins to remove all rows of a table, whether it has any or not. It is done once that is
     /// durable, and readers see no row from the call on; a scan under way may have some. The table
@@ -31,7 +43,9 @@ impl Session {
         let value = Naming { id, dropped: Some(created.0), keeps_counts }.encode();
         let effect = Effect::Remove;
         journal.builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
-        let appended = self.append_built(slot, now, Some(Durability::Synced), &mut journal);
+        // It makes room, and is taken however full the journal is.
+        let append = Append { durability: Some(Durability::Synced), reserve_bytes: 0 };
+        let appended = self.append_built(slot, now, append, &mut journal);
         let ended = appended.map(|(answer, _)| {
             let first = journal.take(1);
             forget(&shared, table, first);
@@ -47,12 +61,13 @@ impl Session {
         &mut self,
         slot: u32,
         now: Timestamp,
-        durability: Option<Durability>,
+        append: Append,
         journal: &mut Journal,
     ) -> Result<(Option<Journaled>, usize)> {
         let built = journal.build();
         let (lane, bytes, continues) = (self.shared.options.lane, built.whole, built.continues);
-        let append = JournalAppend { lane, owner: 0, bytes, durability, continues };
+        let Append { durability, reserve_bytes } = append;
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes };
         let mut answer = None;
         self.store.submit_journal(slot.into(), now, append, &mut |_, outcome| {
             answer = Some(outcome.map(journaled));

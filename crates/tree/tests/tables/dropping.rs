@@ -7,6 +7,7 @@ use entresol_flash::{Budget, Durability, ErrorKind, Result};
 use entresol_tier::SessionOptions;
 use entresol_tree::{Action, Order, Outcome, RowAt, RowRange, Session, Table, Write, WriteBatch};
 
+use crate::history::{Change, Owned};
 use crate::open::Open;
 use crate::world::{NOW, World};
 use crate::{crash, number_of, seeds};
@@ -225,4 +226,62 @@ fn readers_beside_drops_see_no_row_of_a_table_that_was_dropped_before() {
         }
     });
     assert!(world.scan_all().expect("scans")[0].is_empty());
+}
+
+/// Writes rows of a table until the store takes no more, however often it is maintained.
+fn fill(world: &mut World, table: usize, durability: Durability) -> ErrorKind {
+    let mut refused = None;
+    let mut tries = 0;
+    for number in 0_u64.. {
+        let row = Change {
+            table,
+            key: number.to_be_bytes().to_vec(),
+            action: Owned::Put(vec![b'v'; 90]),
+        };
+        loop {
+            match world.opened().try_write(std::slice::from_ref(&row), &[], durability) {
+                Ok(_) => {
+                    world.history.push(vec![row]);
+                    break;
+                }
+                Err((kind @ (ErrorKind::Busy | ErrorKind::Full), _)) if tries < 200 => {
+                    (refused, tries) = (Some(kind), tries + 1);
+                    // It says why it cannot go on.
+                    let _ended = world.maintain(1);
+                }
+                Err((kind, why)) => {
+                    assert_eq!(Some(kind), refused, "{why}");
+                    return kind;
+                }
+            }
+        }
+        if number.is_multiple_of(64) {
+            tries = 0;
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_table_that_fills_the_store_can_be_dropped_and_written_again() {
+    let mut world = World::new(3);
+    world.open().expect("a world");
+    let kind = fill(&mut world, 0, Durability::Synced);
+    assert_eq!(kind, ErrorKind::Full, "the journal is full as well");
+    let rows = world.history.len();
+    world.history.push(vec![Change { table: 0, key: Vec::new(), action: Owned::Drop }]);
+    let Open { session, tables, .. } = world.opened();
+    let mut visit = |_: u64, outcome: Result<Outcome<'_>>| {
+        outcome.map(drop).expect("a drop, however full the store is");
+    };
+    session.drop_table(1, NOW, &tables[0], &mut visit);
+    while session.in_flight() > 0 {
+        session.poll(1, NOW, &mut visit).expect("a poll");
+    }
+    for _ in 0..200 {
+        let _ended = world.maintain(1);
+    }
+    fill(&mut world, 1, Durability::Synced);
+    let again = world.history.len() - rows;
+    assert!(again * 4 > rows * 3, "{rows} rows, then {again}");
 }

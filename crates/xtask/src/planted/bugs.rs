@@ -157,6 +157,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "beside::no_read_finds_a_row_as_it_was_before_the_read_began",
     },
     Bug {
+        name: "journal-filled-to-its-end",
+        caught_by: TABLES,
+        test: "dropping::a_table_that_fills_the_store_can_be_dropped_and_written_again",
+    },
+    Bug {
         name: "parent-trusted",
         caught_by: TABLES,
         test: "after_a_crash_tables_are_what_a_prefix_of_the_batches_makes",
