@@ -30,6 +30,8 @@ final class Catalog {
     private static final byte VERSION = 1;
     /** Of a generation with a time behind the rest. */
     private static final byte TIMED = 2;
+    /** Of a generation none of whose partitions has a head. */
+    private static final byte HEADLESS = 3;
 
     /** What becomes of a generation. */
     enum State {
@@ -46,10 +48,12 @@ final class Catalog {
      *
      * @param leastTimestamp no cell or deletion has a lower timestamp
      * @param since when a flush was asked for, in milliseconds since 1970; 0 in other states
+     * @param hasHeads whether partitions may have heads
      */
-    record Generation(TableName table, long number, State state, long leastTimestamp, long since) {
+    record Generation(TableName table, long number, State state, long leastTimestamp, long since,
+            boolean hasHeads) {
         static Generation first(TableName table, long number) {
-            return new Generation(table, number, State.LIVE, Long.MAX_VALUE, 0);
+            return new Generation(table, number, State.LIVE, Long.MAX_VALUE, 0, false);
         }
 
         String ordered() {
@@ -57,15 +61,19 @@ final class Catalog {
         }
 
         Generation in(State other) {
-            return new Generation(table, number, other, leastTimestamp, 0);
+            return new Generation(table, number, other, leastTimestamp, 0, hasHeads);
         }
 
         Generation flushing(long now) {
-            return new Generation(table, number, State.FLUSHING, leastTimestamp, now);
+            return new Generation(table, number, State.FLUSHING, leastTimestamp, now, hasHeads);
         }
 
         Generation withLeast(long timestamp) {
-            return new Generation(table, number, state, timestamp, since);
+            return new Generation(table, number, state, timestamp, since, hasHeads);
+        }
+
+        Generation withHeads() {
+            return new Generation(table, number, state, leastTimestamp, since, true);
         }
     }
 
@@ -106,7 +114,8 @@ final class Catalog {
     TableBatch add(TableBatch batch, Generation generation) {
         byte[] value = written(out -> {
             boolean isTimed = generation.state == State.FLUSHING;
-            out.writeByte(isTimed ? TIMED : VERSION);
+            // Whether a flushing one has heads no longer matters.
+            out.writeByte(isTimed ? TIMED : generation.hasHeads ? VERSION : HEADLESS);
             out.writeByte(generation.state.ordinal());
             out.writeLong(generation.leastTimestamp);
             if (isTimed) {
@@ -200,7 +209,7 @@ final class Catalog {
                 byte[] value = rows.value();
                 all.add(read(value, in -> new Generation(name, number,
                         State.values()[in.readByte()], in.readLong(),
-                        value[0] == TIMED ? in.readLong() : 0)));
+                        value[0] == TIMED ? in.readLong() : 0, value[0] != HEADLESS)));
             }
         }
         return all;
@@ -251,9 +260,9 @@ final class Catalog {
     private static <T> T read(byte[] value, Reads<T> reads) {
         try (DataInputBuffer in = new DataInputBuffer(value)) {
             int version = in.readByte();
-            if (version != VERSION && version != TIMED) {
+            if (version < VERSION || version > HEADLESS) {
                 throw new DamagedRow("a record of the catalog has version " + version
-                        + "; expected " + VERSION + " or " + TIMED);
+                        + "; expected " + VERSION + " to " + HEADLESS);
             }
             return reads.from(in);
         } catch (IOException | IndexOutOfBoundsException cut) {

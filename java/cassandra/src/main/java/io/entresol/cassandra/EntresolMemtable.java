@@ -112,6 +112,9 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         index(update, indexer);
         TableMetadata metadata = metadata();
         Failures.writing(metadata, () -> {
+            if (PartitionWriter.hasHead(update) && !generation.hasHeads()) {
+                recordHeads();
+            }
             RowCodec codec = new RowCodec(layouts.of(metadata));
             try (TableBatch batch = writer.batch(update, codec)) {
                 if (update.stats().minTimestamp < minTimestamp.get()) {
@@ -154,6 +157,15 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         }
         node.catalog.add(batch, generation);
         batch.write();
+    }
+
+    /** Records that there are heads from now on, before the first one: readers look for none else. */
+    private synchronized void recordHeads() {
+        if (!generation.hasHeads()) {
+            Generation withHeads = generation.withHeads();
+            node.catalog.put(withHeads);
+            generation = withHeads;
+        }
     }
 
     /** Records that the rows stay until SSTables have them: the new generation has none of them. */
@@ -204,6 +216,16 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
         return generation.number();
     }
 
+    /** What a start would know of its rows. */
+    Generation recorded() {
+        return node.catalog.newest(TableName.of(metadata())).orElseThrow();
+    }
+
+    /** Whether partitions may have heads. */
+    boolean hasHeads() {
+        return generation.hasHeads();
+    }
+
     /** How many SSTables the table has beside its rows on flash. */
     long sstables() {
         return cfs == null ? 0 : cfs.getLiveSSTables().size();
@@ -232,7 +254,7 @@ public final class EntresolMemtable extends AbstractMemtableWithCommitlog {
 
     /** What a query reads from. */
     Source source(TableMetadata metadata, ColumnFilter columns) {
-        return Source.of(table, layouts, metadata, columns);
+        return Source.of(this, layouts, metadata, columns);
     }
 
     @Override

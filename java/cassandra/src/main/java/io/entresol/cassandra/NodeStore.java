@@ -119,7 +119,8 @@ final class NodeStore {
                 continue;
             }
             LOGGER.info("Taking {} over, whose flush was cut short", older.ordered());
-            now = now.withLeast(Math.min(now.leastTimestamp(), older.leastTimestamp()));
+            now = now.withLeast(Math.min(now.leastTimestamp(), older.leastTimestamp()))
+                    .withHeads();
             catalog.put(now);
             OrderedTable to = table(newest);
             try (Batches batches = new Batches(store.batch());

@@ -1,12 +1,14 @@
 package io.entresol.cassandra;
 
+import com.google.common.collect.Iterators;
 import io.entresol.OrderedTable;
 import io.entresol.TableRange;
 import io.entresol.TableRow;
-import java.util.Arrays;
+import java.util.Collections;
 import java.util.Iterator;
-import java.util.List;
+import java.util.Objects;
 import org.apache.cassandra.db.Clustering;
+import org.apache.cassandra.db.ClusteringBound;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.RangeTombstone;
 import org.apache.cassandra.db.Slice;
@@ -37,13 +39,13 @@ final class PartitionReader {
 
     /** Where rows are read from, and what of them is asked for. */
     record Source(OrderedTable table, TableMetadata metadata, RowFold.Folding folding,
-            ColumnFilter filter) {
-        static Source of(OrderedTable table, Layouts layouts, TableMetadata metadata,
+            ColumnFilter filter, boolean hasHeads) {
+        static Source of(EntresolMemtable memtable, Layouts layouts, TableMetadata metadata,
                 ColumnFilter filter) {
             DeserializationHelper helper = new DeserializationHelper(metadata, RowCodec.VERSION,
                     DeserializationHelper.Flag.LOCAL, filter);
-            return new Source(table, metadata,
-                    new RowFold.Folding(layouts, metadata, helper), filter);
+            return new Source(memtable.table(), metadata,
+                    new RowFold.Folding(layouts, metadata, helper), filter, memtable.hasHeads());
         }
     }
 
@@ -55,17 +57,26 @@ final class PartitionReader {
 
     /** The rows of slices; the deletions of the partition among them. */
     UnfilteredRowIterator rows(Slices slices, boolean reversed) {
+        if (slices.size() == 1 && !source.hasHeads) {
+            byte[] row = named(slices.get(0));
+            if (row != null) {
+                return new InSlices(Head.NONE, slices, reversed, row(row));
+            }
+        }
         if (slices.size() == 1 && !reversed && slices.get(0).start().isBottom()) {
             // The head is the record before the first row: one read has both.
             byte[] end = bound(slices.get(0).end().isTop() ? null : slices.get(0), false);
             StoredRows rows = new StoredRows(this, range(RowKey.of(prefix, RowKey.HEAD), end));
-            return new InSlices(rows.head(), slices, rows);
+            return new InSlices(rows.head(), slices, false, rows);
         }
         return new InSlices(head(), slices, reversed);
     }
 
     /** The head alone. */
     Head head() {
+        if (!source.hasHeads) {
+            return Head.NONE;
+        }
         Head head = source.table.read(RowKey.of(prefix, RowKey.HEAD), source.folding::head);
         return head == null ? Head.NONE : head;
     }
@@ -87,22 +98,36 @@ final class PartitionReader {
     }
 
     private Iterator<Row> rows(Slice slice, boolean reversed) {
-        byte[] low = bound(slice, true);
-        byte[] high = bound(slice, false);
-        int last = low.length - 1;
-        if (slice.start().size() == source.metadata.comparator.size()
-                && Arrays.equals(low, 0, last, high, 0, high.length - 1)) {
-            return row(low);
+        byte[] named = named(slice);
+        if (named != null) {
+            return row(named);
         }
-        TableRange range = range(low, high);
+        TableRange range = range(bound(slice, true), bound(slice, false));
         return new StoredRows(this, reversed ? range.descending() : range);
     }
 
-    private Iterator<Row> row(byte[] bound) {
-        bound[bound.length - 1] = EXACT;
-        Row row = source.table.read(bound, (TableRow record) ->
-                source.folding.row(record, clustering(bound)));
-        return row == null ? List.<Row>of().iterator() : List.of(row).iterator();
+    /** The key of the one row that a slice names; null if it is of several. */
+    private byte[] named(Slice slice) {
+        ClusteringBound<?> start = slice.start();
+        ClusteringBound<?> end = slice.end();
+        int size = source.metadata.comparator.size();
+        if (start.size() != size || end.size() != size) {
+            return null;
+        }
+        for (int component = 0; component < size; component++) {
+            if (!Objects.equals(start.bufferAt(component), end.bufferAt(component))) {
+                return null;
+            }
+        }
+        byte[] key = bound(slice, true);
+        key[key.length - 1] = EXACT;
+        return key;
+    }
+
+    private Iterator<Row> row(byte[] exact) {
+        Row row = source.table.read(exact, (TableRow record) ->
+                source.folding.row(record, clustering(exact)));
+        return row == null ? Collections.emptyIterator() : Iterators.singletonIterator(row);
     }
 
     private static TableRange range(byte[] low, byte[] high) {
@@ -126,8 +151,8 @@ final class PartitionReader {
         }
 
         /** Of one slice, whose rows are being read. */
-        InSlices(Head head, Slices slices, Iterator<Row> rows) {
-            this(head, slices, false);
+        InSlices(Head head, Slices slices, boolean reversed, Iterator<Row> rows) {
+            this(head, slices, reversed);
             begin(rows, slices.get(0));
             next = 1;
         }

@@ -18,6 +18,11 @@ final class PartitionWriter {
         this.table = table;
     }
 
+    /** Whether an update changes the head of its partition. */
+    static boolean hasHead(PartitionUpdate update) {
+        return !update.deletionInfo().isLive() || !update.staticRow().isEmpty();
+    }
+
     /** A batch with the parts of an update. Nothing of the update is kept. */
     TableBatch batch(PartitionUpdate update, RowCodec codec) {
         TableBatch batch = store.batch();

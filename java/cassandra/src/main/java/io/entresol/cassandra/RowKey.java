@@ -1,11 +1,14 @@
 package io.entresol.cassandra;
 
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.apache.cassandra.db.BufferDecoratedKey;
 import org.apache.cassandra.db.ClusteringPrefix;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.PartitionPosition;
+import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.utils.ByteBufferUtil;
 import org.apache.cassandra.utils.bytecomparable.ByteComparable;
 import org.apache.cassandra.utils.bytecomparable.ByteComparable.Version;
 import org.apache.cassandra.utils.bytecomparable.ByteSource;
@@ -25,13 +28,39 @@ final class RowKey {
     /** No key has this kind: it ends the range of a partition. */
     static final byte END = 2;
     static final Version VERSION = Version.OSS50;
+    /** What a key without such a byte ends with. */
+    private static final byte ESCAPE = 0;
+    /** A token, and what stands before it and after it. */
+    private static final int TOKEN_BYTES = 1 + Long.BYTES + 1;
 
     private RowKey() {
     }
 
     /** What the keys of a partition begin with. */
     static byte[] partition(DecoratedKey key) {
-        return bytes(key);
+        ByteBuffer own = key.getKey();
+        if (!(key.getToken() instanceof Murmur3Partitioner.LongToken) || hasZero(own)) {
+            return bytes(key);
+        }
+        // The same without a call for each byte: a token, and a key without a byte to be escaped.
+        int length = own.remaining();
+        byte[] prefix = new byte[TOKEN_BYTES + length + 2];
+        ByteBuffer to = ByteBuffer.wrap(prefix).put((byte) ByteSource.NEXT_COMPONENT)
+                .putLong((long) key.getToken().getTokenValue() ^ Long.MIN_VALUE)
+                .put((byte) ByteSource.NEXT_COMPONENT);
+        ByteBufferUtil.copyBytes(own, own.position(), to, to.position(), length);
+        prefix[TOKEN_BYTES + length] = ESCAPE;
+        prefix[TOKEN_BYTES + length + 1] = (byte) ByteSource.TERMINATOR;
+        return prefix;
+    }
+
+    private static boolean hasZero(ByteBuffer bytes) {
+        for (int at = bytes.position(); at < bytes.limit(); at++) {
+            if (bytes.get(at) == 0) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The place before or after a position of the ring, between partitions. */
