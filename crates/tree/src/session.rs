@@ -24,8 +24,7 @@ mod writing;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use entresol_flash::{Durability, Error, ErrorKind, Operation};
-use entresol_flash::{Result, Timestamp};
+use entresol_flash::{Durability, Error, ErrorKind, Operation, Result, Timestamp};
 use entresol_tier::SessionOptions;
 
 use crate::format::{Effect, ROW_KEY_BYTES_MAX};
@@ -153,6 +152,7 @@ impl Default for Reading {
 /// One thread's operations on ordered tables.
 pub struct Session {
     shared: Arc<Shared>,
+    stripe: usize,
     reading: Reading,
     store: entresol_tier::Session,
     operations: Vec<Option<Pending>>,
@@ -242,6 +242,7 @@ impl Session {
         let store = shared.store.session(options)?;
         Ok(Session {
             shared: Arc::clone(shared),
+            stripe: shared.counters.next_stripe(),
             reading: Reading::default(),
             store,
             operations: Vec::new(),
@@ -290,13 +291,12 @@ impl Session {
     pub fn get(&mut self, token: u64, now: Timestamp, row: RowAt<'_>, visit: Visit<'_>) {
         let RowAt { table, key } = row;
         self.in_flight += 1;
-        Counters::add(&self.shared.counters.gets, 1);
+        Counters::add(&self.shared.counters.reads(self.stripe).gets, 1);
         if let Err(error) = check_key(key) {
             return self.finish(token, Err(error), visit);
         }
         let lookup = Lookup::new(token, table, key).in_form(self.reading.form);
-        let lookup = Box::new(lookup.past_leaf());
-        let slot = self.take(Pending::Get(lookup));
+        let slot = self.take(Pending::Get(Box::new(lookup.past_leaf())));
         self.advance(slot, now, Next::Locate, visit);
     }
 
@@ -459,8 +459,8 @@ impl Session {
 
     /// Does what comes next for the operation in `slot`, until it waits for the store or is done.
     fn advance(&mut self, slot: u32, now: Timestamp, mut next: Next, visit: Visit<'_>) {
+        let shared = Arc::clone(&self.shared);
         loop {
-            let shared = Arc::clone(&self.shared);
             let pending = self.operations[slot as usize].as_mut().expect("an operation");
             let ask = match pending {
                 Pending::Scan(scan) if matches!(next, Next::ReadValue) => {
@@ -525,7 +525,7 @@ impl Session {
 
     /// Asks the store for something. What the operation does next, if the answer is at hand.
     fn ask(&mut self, slot: u32, now: Timestamp, ask: Ask, visit: Visit<'_>) -> Option<Next> {
-        let Session { shared, store, operations, .. } = self;
+        let Session { shared, store, operations, stripe, .. } = self;
         let operation = match &ask {
             Ask::Page(key) => Operation::Get { key: shared.key(key) },
             Ask::Value(key) => Operation::Get { key: shared.key(key) },
@@ -533,7 +533,7 @@ impl Session {
             Ask::Values | Ask::Scan(_) => unreachable!("it reads nothing itself"),
         };
         if !matches!(ask, Ask::Put(_)) {
-            Counters::add(&shared.counters.get_reads, 1);
+            Counters::add(&shared.counters.reads(*stripe).get_reads, 1);
         }
         let mut answer = None;
         store.submit(slot.into(), now, operation, &mut |_, outcome| {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_flash::{
     Condition, Durability, Error, ErrorKind, Key, Lifespan, OpenMode, Operation, Outcome,
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     /// Those of them whose values are removed, and by which drop. It is locked last.
     pub emptied: Mutex<BTreeMap<u64, Sequence>>,
     pub merges: RwLock<HashMap<Box<[u8]>, SharedMerge>>,
+    /// Whether there are any of them: readers that find none need no lock.
+    pub has_merges: AtomicBool,
     pub memory: Memory,
     /// Tables some of whose pages are to join, by their numbers. Nothing is locked after it.
     pub joining: Mutex<BTreeSet<u64>>,
@@ -89,8 +92,10 @@ impl Shared {
     }
 
     pub(crate) fn merge_of(&self, table: &Table) -> Option<SharedMerge> {
-        let merges = self.merges.read();
-        if merges.is_empty() { None } else { merges.get(table.name()).cloned() }
+        if !self.has_merges.load(Ordering::Acquire) {
+            return None;
+        }
+        self.merges.read().get(table.name()).cloned()
     }
 
     /// The table `name`, which comes into being with its first change.

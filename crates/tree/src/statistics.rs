@@ -1,12 +1,17 @@
 //! What ordered tables did since they were opened.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Sessions take turns with so many counters of reads: processors that add to the same one wait for
+/// each other.
+const STRIPES: usize = 16;
 
 /// What tables did since they were opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub gets: AtomicU64,
-    pub get_reads: AtomicU64,
+    reads: [ReadCounters; STRIPES],
+    /// Sessions made.
+    sessions: AtomicUsize,
     pub merge_reads: AtomicU64,
     pub delta_writes: AtomicU64,
     pub leaf_writes: AtomicU64,
@@ -25,7 +30,32 @@ pub(crate) struct Counters {
     pub values_removed: AtomicU64,
 }
 
+/// What sessions count without waiting for each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ReadCounters {
+    pub gets: AtomicU64,
+    pub get_reads: AtomicU64,
+}
+
 impl Counters {
+    /// Which counters of reads a new session has.
+    pub(crate) fn next_stripe(&self) -> usize {
+        self.sessions.fetch_add(1, Ordering::Relaxed) % STRIPES
+    }
+
+    pub(crate) fn reads(&self, stripe: usize) -> &ReadCounters {
+        &self.reads[stripe]
+    }
+
+    /// Gets of all sessions, and pages that they asked for.
+    pub(crate) fn all_reads(&self) -> (u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.reads.iter().fold((0, 0), |(gets, get_reads), reads| {
+            (gets + read(&reads.gets), get_reads + read(&reads.get_reads))
+        })
+    }
+
     pub(crate) fn add(counter: &AtomicU64, count: usize) {
         counter.fetch_add(count as u64, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! All ordered tables of a store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use entresol_flash::{Budget, Error, ErrorKind, OpenMode, Result, Timestamp};
 use entresol_tier::{SessionOptions, Tiered};
@@ -69,6 +69,7 @@ impl Tree {
             dropped: Mutex::new(dropped),
             emptied: Mutex::default(),
             merges: RwLock::default(),
+            has_merges: AtomicBool::new(false),
             memory,
             joining: Mutex::default(),
             counters,
@@ -91,6 +92,7 @@ impl Tree {
     /// Gives the table `name` its merge function. Its parts are folded from now on.
     pub fn set_merge(&self, name: &[u8], merge: SharedMerge) {
         self.shared.merges.write().insert(Box::from(name), merge);
+        self.shared.has_merges.store(true, Ordering::Release);
     }
 
     /// Merges changes that wait into pages, as far as memory or the journal ask for it. Never waits
@@ -135,12 +137,12 @@ impl Tree {
             let arena = self.shared.arena.read();
             (arena.bytes_in_use(), arena.bytes_taken())
         };
-        let memory = &self.shared.memory;
+        let (memory, (gets, get_reads)) = (&self.shared.memory, counters.all_reads());
         TreeStatistics {
             waiting_bytes,
             arena_bytes,
-            gets: read(&counters.gets),
-            get_reads: read(&counters.get_reads),
+            gets,
+            get_reads,
             merge_reads: read(&counters.merge_reads),
             delta_writes: read(&counters.delta_writes),
             leaf_writes: read(&counters.leaf_writes),

@@ -139,7 +139,9 @@ impl Lookup {
         self.copied = Copied::default();
         let (place, has_page, takes) = {
             let state = self.approach.table.read();
-            self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
+            if !state.pending.is_empty() {
+                self.copied.copy_key(&state.pending, &shared.arena.read(), &self.key);
+            }
             self.created = state.directory.created();
             let place = state.directory.locate(&self.key);
             // Under the same lock as the copy: a change leaves memory after the directory knows of

@@ -336,7 +336,12 @@ impl Scanning {
             let end = (self.order == Order::Descending).then(|| low.to_vec());
             return (moment.waiting(Keys { low, high }), end);
         }
-        let (pending, arena) = (&state.pending, shared.arena.read());
+        let pending = &state.pending;
+        if pending.is_empty() {
+            let low = state.directory.low_of(at).max(&self.low).to_vec();
+            return (Copied::default(), (self.order == Order::Descending).then_some(low));
+        }
+        let arena = shared.arena.read();
         let most = Quota::of(self.limit - self.gathered.rows.len());
         let mut copied = Copied::default();
         let end = match self.order {
