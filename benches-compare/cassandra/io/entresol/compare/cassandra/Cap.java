@@ -159,14 +159,18 @@ final class Cap implements AutoCloseable {
         throw new IllegalStateException(file + " has no " + name);
     }
 
-    /** Removes the groups, once their processes have ended. */
+    /** Removes the groups; a process that has ended is in them for a moment more. */
     @Override
-    public void close() {
-        try {
-            Files.deleteIfExists(memory);
-            Files.deleteIfExists(devices);
-        } catch (IOException busy) {
-            // A process that is dying: the next run takes the group over.
+    public void close() throws InterruptedException {
+        for (Path group : List.of(memory, devices)) {
+            for (int tries = 50; tries > 0; tries--) {
+                try {
+                    Files.deleteIfExists(group);
+                    break;
+                } catch (IOException busy) {
+                    Thread.sleep(100);
+                }
+            }
         }
     }
 }
