@@ -29,7 +29,7 @@ use device_wait::Gathering;
 pub(crate) use device_wait::wait_for;
 use ground::Outliving;
 pub use inspect::{LogPosition, LogScan, SegmentInfo, Verification};
-pub use journal::{JournalReplay, JournalState};
+pub use journal::{JournalRead, JournalReplay, JournalState};
 pub use listing::{Listed, Listing};
 pub use maintain::{Budget, Maintenance};
 use make_room::Reclaims;

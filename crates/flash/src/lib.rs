@@ -44,8 +44,8 @@ pub use session::{
 };
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{
-    Budget, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan, Maintenance,
-    SegmentInfo, Store, Verification,
+    Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,
+    Maintenance, SegmentInfo, Store, Verification,
 };
 pub use types::{
     Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalContinuation,

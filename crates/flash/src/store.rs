@@ -7,8 +7,8 @@ use entresol_device::Device;
 
 use crate::engine::Engine;
 pub use crate::engine::{
-    Budget, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan, Maintenance,
-    SegmentInfo, Verification,
+    Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,
+    Maintenance, SegmentInfo, Verification,
 };
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -242,6 +242,17 @@ impl Store {
         visit: &mut dyn FnMut(JournalRecord<'_>),
     ) -> Result<JournalReplay> {
         self.engine.replay_journal(lane, visit)
+    }
+
+    /// As [`Store::replay_journal`], for whoever looks at several segments at the same time: `take`
+    /// gets some segments after the other, in their order. A record and what continues it are in
+    /// one segment. No lock is held meanwhile, and the device reads the next segments.
+    pub fn replay_journal_together(
+        &self,
+        lane: u16,
+        take: &mut dyn FnMut(&mut [JournalRead<'_>]),
+    ) -> Result<JournalReplay> {
+        self.engine.replay_together(lane, take)
     }
 
     /// Every segment, in order of shard and number.

@@ -21,14 +21,16 @@ mod node;
 mod path;
 mod range;
 mod removal;
+mod runs;
 mod weight;
 
 use std::ops::Bound;
 
-pub use arena::{Arena, BLOCK_BYTES, CLASSES, Full};
+pub use arena::{Arena, BLOCK_BYTES, CLASSES, Full, Lent, Names};
 pub use entry::Changes;
-pub use gathered::Gathered;
+pub use gathered::{Gathered, Sorted};
 pub use range::{Entry, Range, RangeBack};
+pub use runs::Runs;
 
 use crate::format::{INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
 use crate::merge::Change;

@@ -1,26 +1,28 @@
 //! What the journal still has of changes: read once, when the tables are opened.
 
+mod decoded;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 
 use entresol_flash::{
-    Durability, Error, ErrorKind, JournalAppend, JournalSequence, JournalState, OpenMode, Result,
-    Timestamp,
+    Durability, Error, ErrorKind, Job, JournalAppend, JournalSequence, JournalState, OpenMode,
+    Result, Timestamp,
 };
 use entresol_planted::planted;
 use entresol_tier::{SessionOptions, Tiered};
 
 use crate::error::corrupt;
 use crate::format::{
-    Batch, BatchBuilder, BatchReader, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, Naming,
-    PageRole, page_key, u64_at,
+    Batch, BatchBuilder, BatchReader, Damage, Effect, NAMES, PageRole, page_key, u64_at,
 };
 use crate::journal::{Journal, Journaled as Placed, Tail, journaled};
 use crate::merge::Change;
 use crate::options::TreeOptions;
-use crate::pending::{Arena, Gathered, Pending};
+use crate::pending::{Arena, Names, Pending, Runs};
 use crate::sequence::Sequence;
-use crate::values::{FoundValues, Journaled, NamedValue, Place};
+use crate::values::{FoundValues, Journaled, Place};
+use decoded::{Decoding, Dropped, Drops, Known, Said, Step};
 
 /// Key of the record that says that the tables were closed, and at which sequence.
 pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
@@ -30,9 +32,8 @@ pub(crate) fn closed_key() -> [u8; crate::format::PAGE_KEY_BYTES] {
 /// What lists of tables take for each.
 const LISTED_BYTES: usize = 48;
 
-/// Changes are gathered until they take so many bytes, or this part of what others take.
-const GATHERED_BYTES: u64 = 1 << 20;
-const GATHERED_PART: u64 = 2;
+/// Parts of the journal that are decoded at the same time, at most.
+const PARTS: usize = 4;
 
 /// Changes of tables that nobody has opened.
 #[derive(Default)]
@@ -40,14 +41,13 @@ pub(crate) struct Recovered {
     /// By their numbers, the order in which sweeps merge them.
     tables: BTreeMap<u64, Pending>,
     /// Changes that are in no map so far, while the journal is read.
-    gathered: BTreeMap<u64, Gathered>,
-    gathered_bytes: u64,
+    runs: BTreeMap<u64, Runs>,
     names: HashMap<u64, Box<[u8]>>,
     /// Those of them that keep counts.
     counted: HashSet<u64>,
     name_bytes: usize,
     /// Which change dropped a table last, and what *created* of its first record was each time.
-    dropped: HashMap<u64, (Sequence, Vec<Sequence>)>,
+    dropped: Drops,
     /// The tables were closed: what inner nodes say of leaves is so.
     pub is_exact: bool,
     /// What the store says of values that are records of their own.
@@ -100,11 +100,42 @@ impl Recovered {
         self.values.has_table(id)
     }
 
-    fn drop_table(&mut self, arena: &mut Arena, id: u64, by: DroppedBy) {
-        let DroppedBy { sequence, created } = by;
+    /// What is known before a part of the journal is decoded.
+    fn known(&self) -> Known<'_> {
+        Known { values: &self.values, dropped: &self.dropped }
+    }
+
+    /// Adds what the next part of the journal says.
+    fn add(&mut self, arena: &mut Arena, names: &Names, said: Said) {
+        for (id, named) in said.names {
+            if named.keeps_counts {
+                self.counted.insert(id);
+            }
+            self.name_bytes += named.name.len();
+            if let Some(before) = self.names.insert(id, named.name) {
+                self.name_bytes -= before.len();
+            }
+        }
+        for (named, key) in said.values {
+            self.values.note(named, key);
+        }
+        for step in said.steps {
+            match step {
+                Step::Changes(table, mut gathered) => {
+                    gathered.rename(names);
+                    let sorted = gathered.folded(arena);
+                    self.runs.entry(table).or_default().push(arena, sorted);
+                }
+                Step::Dropped(dropped) => self.drop_table(arena, dropped),
+            }
+        }
+    }
+
+    fn drop_table(&mut self, arena: &mut Arena, dropped: Dropped) {
+        let Dropped { table: id, sequence, created } = dropped;
         // What came to the map after the removal would be rows of a table made again.
         if !planted!("drop-before-what-was-gathered") {
-            self.enter_gathered(arena);
+            self.enter_runs(arena);
         }
         if let Some(pending) = self.tables.get(&id).filter(|_| self.values.has_table(id)) {
             for entry in pending.range(arena, Bound::Unbounded, Bound::Unbounded) {
@@ -119,75 +150,28 @@ impl Recovered {
         }
     }
 
-    fn add(
-        &mut self,
-        arena: &mut Arena,
-        batch: &mut Batch<'_, '_>,
-    ) -> std::result::Result<(), Damage> {
-        let first = batch.sequence;
-        let mut next = first.0;
-        while let Some(operation) = batch.operation() {
-            let operation = operation?;
-            let sequence = Sequence(next);
-            next += 1;
-            if operation.table == NAMES {
-                if let Some(naming) = Naming::decode(operation.effect, operation.value) {
-                    let Naming { id, dropped, keeps_counts } = naming;
-                    if keeps_counts {
-                        self.counted.insert(id);
-                    }
-                    self.name_bytes += operation.key.len();
-                    if let Some(before) = self.names.insert(id, Box::from(operation.key)) {
-                        self.name_bytes -= before.len();
-                    }
-                    if let Some(created) = dropped.map(Sequence) {
-                        self.drop_table(arena, id, DroppedBy { sequence, created });
-                    }
-                }
-                continue;
+    /// Brings all that was decoded into the maps.
+    fn enter_runs(&mut self, arena: &mut Arena) {
+        for (id, runs) in std::mem::take(&mut self.runs) {
+            if let Some(sorted) = runs.joined(arena) {
+                self.tables.entry(id).or_default().insert_sorted(arena, sorted);
             }
-            if self.dropped(operation.table).is_some_and(|by| sequence < by) {
-                continue;
-            }
-            let (key, effect, value) = (operation.key, operation.effect, operation.value);
-            if value.len() > INLINE_VALUE_BYTES_MAX {
-                let found = value.len();
-                return Err(Damage::new("value of an operation", found, INLINE_VALUE_BYTES_MAX));
-            }
-            if effect == Effect::Separate {
-                let named = NamedValue { batch: first, sequence, table: operation.table };
-                self.values.note(named, key);
-            }
-            let before = arena.bytes_in_use();
-            let gathered = self.gathered.entry(operation.table).or_default();
-            gathered.push(arena, Change { key, effect, sequence, value });
-            self.gathered_bytes += arena.bytes_in_use() - before;
-        }
-        if self.gathered_bytes > self.gathered_bytes_max(arena) {
-            self.enter_gathered(arena);
-        }
-        Ok(())
-    }
-
-    /// Changes of one key may be many, of which the last one stays.
-    fn gathered_bytes_max(&self, arena: &Arena) -> u64 {
-        let others = arena.bytes_in_use() - self.gathered_bytes;
-        GATHERED_BYTES.max(others / GATHERED_PART)
-    }
-
-    /// Brings what was gathered into the maps.
-    fn enter_gathered(&mut self, arena: &mut Arena) {
-        self.gathered_bytes = 0;
-        for (id, gathered) in std::mem::take(&mut self.gathered) {
-            self.tables.entry(id).or_default().insert_gathered(arena, gathered);
         }
     }
-}
 
-/// The change that dropped a table, and what the table's first record said.
-struct DroppedBy {
-    sequence: Sequence,
-    created: Sequence,
+    /// Brings the last of what was decoded into the maps. What was decoded beside a drop did not
+    /// know of it.
+    fn finish(&mut self, arena: &mut Arena) {
+        self.enter_runs(arena);
+        if planted!("drop-before-what-was-gathered") {
+            return;
+        }
+        for (id, (by, _)) in &self.dropped {
+            if let Some(pending) = self.tables.get_mut(id) {
+                pending.remove_through(arena, &[], None, *by);
+            }
+        }
+    }
 }
 
 /// Reads the journal.
@@ -254,30 +238,36 @@ fn replay(place: &Place<'_>, values: FoundValues) -> Result<Replayed> {
     // Writers wait long before it is full: it need not have a cap of its own.
     let mut arena = Arena::new(u64::MAX);
     let (mut last, mut damage): (u64, Option<Error>) = (0, None);
-    let (mut last_record, mut reader) = (None, BatchReader::default());
-    place.store.store().replay_journal(place.options.lane, &mut |record| {
+    let mut last_record = None;
+    let parallel = place.store.store().options().parallel;
+    place.store.store().replay_journal_together(place.options.lane, &mut |reads| {
         if damage.is_some() {
             return;
         }
-        let last_change = reader.read(record.bytes).and_then(|mut batch| {
-            let end = batch.sequence.0 + u64::from(batch.count);
-            let last_change = end.max(batch.low.0).saturating_sub(1);
-            if recovered.values.is_cut(batch.sequence) {
-                batch.skip()?;
-            } else {
-                recovered.add(&mut arena, &mut batch)?;
-            }
-            Ok(last_change)
+        let known = recovered.known();
+        let share = reads.len().div_ceil(PARTS).max(1);
+        let reads = reads.chunks_mut(share);
+        let mut parts: Vec<_> = reads.map(|reads| (reads, None)).collect();
+        let lent = arena.lend(parts.len());
+        let jobs = parts.iter_mut().zip(lent).map(|((reads, decoded), lent)| {
+            let decoding = Decoding::into(lent, known);
+            let job: Job<'_> = Box::new(move || *decoded = Some(decoding.decode(reads)));
+            job
         });
-        match last_change {
-            Ok(change) => {
-                last = last.max(change);
-                last_record = Some(record.head);
-            }
-            Err(found) => damage = Some(corrupt(&found, NAMES)),
+        parallel(jobs.collect());
+        let ran = "whoever lends threads runs every job, or unwinds";
+        let decoded = parts.into_iter().map(|(_, decoded)| decoded.expect(ran));
+        // Blocks of earlier changes were lent, too: all are there before anything is compared.
+        let said: Vec<_> = decoded.map(|(lent, said)| (arena.take_back(lent), said)).collect();
+        let known_parts = if planted!("decoded-part-forgotten") { 1 } else { said.len() };
+        for (names, said) in said.into_iter().take(known_parts) {
+            damage = damage.take().or(said.damage.as_ref().map(|found| corrupt(found, NAMES)));
+            last = last.max(said.last);
+            last_record = said.last_record.or(last_record);
+            recovered.add(&mut arena, &names, said);
         }
     })?;
-    recovered.enter_gathered(&mut arena);
+    recovered.finish(&mut arena);
     damage.map_or(Ok(Replayed { recovered, arena, last, last_record }), Err)
 }
 

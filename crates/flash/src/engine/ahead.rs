@@ -26,6 +26,8 @@ pub(super) struct Ahead<'e> {
     number: usize,
     stretches: &'e [Stretch],
     queue: Box<dyn Queue>,
+    /// Segments in memory that nobody has taken, at most.
+    depth: usize,
     /// Those before it were given out.
     first: usize,
     /// The next ones, as far as they were begun. `None`: the device has still to answer.
@@ -34,17 +36,21 @@ pub(super) struct Ahead<'e> {
 }
 
 impl<'e> Ahead<'e> {
+    /// For whoever looks at `together` segments at a time.
     pub(super) fn new(
         engine: &'e Engine,
         number: usize,
         stretches: &'e [Stretch],
+        together: usize,
     ) -> Result<Ahead<'e>> {
         let segment_bytes = engine.shards[number].lock().log.shape().segment_bytes as usize;
         let depth = (AHEAD_BYTES / segment_bytes).clamp(AHEAD_MIN, AHEAD_MAX);
-        let depth = depth.min(stretches.len().max(1));
-        let queue = engine.device.queue(QueueOptions { depth, buffer_bytes: segment_bytes })?;
+        // Those that were taken are in buffers of the queue yet.
+        let buffers = (depth + together).min(stretches.len().max(1));
+        let options = QueueOptions { depth: buffers, buffer_bytes: segment_bytes };
+        let queue = engine.device.queue(options)?;
         let (begun, completions) = (VecDeque::new(), Vec::new());
-        Ok(Ahead { engine, number, stretches, queue, first: 0, begun, completions })
+        Ok(Ahead { engine, number, stretches, queue, depth, first: 0, begun, completions })
     }
 
     /// What is filled of the next segment, from its beginning on, and a little more. What cannot be
@@ -65,8 +71,8 @@ impl<'e> Ahead<'e> {
     }
 
     /// Begins to read as many as there is memory for.
-    fn begin(&mut self) -> Result<()> {
-        while self.begun.len() < self.queue.depth()
+    pub(super) fn begin(&mut self) -> Result<()> {
+        while self.begun.len() < self.depth
             && let Some(stretch) = self.stretches.get(self.first + self.begun.len())
         {
             let shard = self.engine.shards[self.number].lock();

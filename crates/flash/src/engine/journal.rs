@@ -1,5 +1,7 @@
 //! The journal of a store: a lane in each shard, appended to, cut, and replayed by whole segments.
 
+use entresol_device::IoBuffer;
+
 use super::ahead::Ahead;
 use super::{Engine, Waits};
 use crate::error::{Error, ErrorKind, Result};
@@ -33,6 +35,54 @@ pub struct JournalState {
     pub bytes: u64,
     /// Records below this are superseded.
     pub watermark: JournalSequence,
+}
+
+/// Segments that are given out together take so many bytes, where each is not longer.
+const TOGETHER_BYTES: usize = 4 << 20;
+/// So many they are at least and at most.
+const TOGETHER_MIN: usize = 2;
+const TOGETHER_MAX: usize = 16;
+
+/// A segment of the journal that a replay has read. Several can be visited at the same time.
+pub struct JournalRead<'e> {
+    reader: JournalReader<'e>,
+    bytes: IoBuffer,
+    /// Where its records end, as far as is known, and where a visit found their end.
+    end: usize,
+    walked: Option<usize>,
+    first: JournalSequence,
+    records: u64,
+    value_bytes: u64,
+}
+
+impl<'e> JournalRead<'e> {
+    fn new(reader: JournalReader<'e>, bytes: IoBuffer, end: usize, first: JournalSequence) -> Self {
+        JournalRead { reader, bytes, end, walked: None, first, records: 0, value_bytes: 0 }
+    }
+
+    /// Visits the records of the segment, in their order, up to the first that does not verify: the
+    /// replay says so when whoever has the segments returns.
+    pub fn visit(&mut self, visit: &mut dyn FnMut(JournalRecord<'_>)) {
+        let (mut records, mut value_bytes) = (0, 0);
+        let first = self.first;
+        let mut take = |record: JournalRecord<'_>| {
+            if record.sequence >= first {
+                records += 1;
+                value_bytes += record.bytes.len() as u64;
+                visit(record);
+            }
+        };
+        self.walked = Some(self.reader.walk(&self.bytes, self.end, &mut take));
+        (self.records, self.value_bytes) = (records, value_bytes);
+    }
+
+    /// Where the records end that verify.
+    fn walked(&mut self) -> usize {
+        if self.walked.is_none() {
+            self.visit(&mut |_| {});
+        }
+        self.walked.unwrap_or_default()
+    }
 }
 
 /// A segment of the journal as it was under the lock.
@@ -106,40 +156,73 @@ impl Engine {
         first: JournalSequence,
         visit: &mut dyn FnMut(JournalRecord<'_>),
     ) -> Result<JournalReplay> {
+        self.replay_reads(lane, Some(first), 1, &mut |reads| {
+            reads.iter_mut().for_each(|read| read.visit(visit));
+        })
+    }
+
+    /// Reads a lane from its watermark on, and gives out what it has read, some segments at a time.
+    pub(crate) fn replay_together(
+        &self,
+        lane: u16,
+        take: &mut dyn FnMut(&mut [JournalRead<'_>]),
+    ) -> Result<JournalReplay> {
+        let segment_bytes = self.options.segment_bytes as usize;
+        let together = (TOGETHER_BYTES / segment_bytes).clamp(TOGETHER_MIN, TOGETHER_MAX);
+        self.replay_reads(lane, None, together, take)
+    }
+
+    /// Reads a lane from the sequence `first` on, or from its watermark on.
+    fn replay_reads(
+        &self,
+        lane: u16,
+        first: Option<JournalSequence>,
+        together: usize,
+        take: &mut dyn FnMut(&mut [JournalRead<'_>]),
+    ) -> Result<JournalReplay> {
         let number = self.lane(lane)?;
-        let stretches: Vec<_> = {
+        let (first, stretches): (_, Vec<_>) = {
             let shard = self.shards[number].lock();
             let row = |of: &JournalSegment| *shard.log.segment(of.segment);
-            let journal = shard.log.journal().segments();
-            journal.map(|of| Stretch { of: *of, row: row(of) }).collect()
+            let journal = shard.log.journal();
+            let first = first.unwrap_or(JournalSequence(journal.watermark()));
+            (first, journal.segments().map(|of| Stretch { of: *of, row: row(of) }).collect())
         };
+        let gap = stretches.windows(2).position(|two| two[0].of.ordinal + 1 != two[1].of.ordinal);
+        let whole = gap.map_or(stretches.len(), |at| at + 1);
         let mut replay = JournalReplay::default();
-        let mut ahead = Ahead::new(self, number, &stretches)?;
-        let mut before: Option<JournalSegment> = None;
-        for &stretch in &stretches {
-            if before.is_some_and(|before| before.ordinal + 1 != stretch.of.ordinal) {
-                return Err(self.lost(number, stretch.of, "a segment before it is missing"));
+        let mut ahead = Ahead::new(self, number, &stretches[..whole], together)?;
+        for round in stretches[..whole].chunks(together) {
+            let mut reads = Vec::with_capacity(round.len());
+            for stretch in round {
+                let Some(bytes) = ahead.next()? else { break };
+                let sequence = stretch.row.sequence;
+                let reader = JournalReader { payloads: &self.payloads, shard: lane, sequence };
+                let end = stretch.row.used_bytes as usize;
+                reads.push(JournalRead::new(reader, bytes, end, first));
             }
-            before = Some(stretch.of);
-            let Some(bytes) = ahead.next()? else { break };
-            replay.segments += 1;
-            let mut take = |record: JournalRecord<'_>| {
-                if record.sequence >= first {
-                    replay.records += 1;
-                    replay.bytes += record.bytes.len() as u64;
-                    visit(record);
+            // The device reads the next ones while somebody looks at these.
+            ahead.begin()?;
+            take(&mut reads);
+            for (read, stretch) in reads.iter_mut().zip(round) {
+                let walked = read.walked();
+                replay.segments += 1;
+                replay.records += read.records;
+                replay.bytes += read.value_bytes;
+                let is_short = walked < stretch.row.used_bytes as usize || stretch.of.cut_short;
+                if is_short && self.stands(number, *stretch) {
+                    let what = format!("what stands at offset {walked} of it does not verify");
+                    return Err(self.lost(number, stretch.of, &what));
                 }
-            };
-            let sequence = stretch.row.sequence;
-            let reader = JournalReader { payloads: &self.payloads, shard: lane, sequence };
-            let end = stretch.row.used_bytes as usize;
-            let walked = reader.walk(&bytes, end, &mut take);
-            if (walked < end || stretch.of.cut_short) && self.stands(number, stretch) {
-                let what = format!("what stands at offset {walked} of it does not verify");
-                return Err(self.lost(number, stretch.of, &what));
             }
         }
-        Ok(replay)
+        match gap {
+            Some(at) => {
+                let after = stretches[at + 1].of;
+                Err(self.lost(number, after, "a segment before it is missing"))
+            }
+            None => Ok(replay),
+        }
     }
 
     /// Whether the segment is the journal's yet: it may have been trimmed while it was read.

@@ -123,6 +123,7 @@ impl Cell {
 }
 
 /// What is known of a block beside its bytes.
+#[derive(Clone, Copy)]
 struct Block {
     class: u8,
     /// The cell freed last. Each freed cell begins with the next one's grain.
@@ -133,6 +134,38 @@ struct Block {
     /// Neighbours in the list of blocks of the class that have room.
     previous: u32,
     next: u32,
+}
+
+/// An arena that another one has lent blocks to.
+pub struct Lent {
+    pub arena: Arena,
+    /// The numbers that its first blocks have in the other one.
+    numbers: Vec<u32>,
+}
+
+impl Lent {
+    fn of(arena: Arena) -> Lent {
+        Lent { arena, numbers: Vec::new() }
+    }
+
+    fn push(&mut self, number: u32, block: Block, memory: Option<ArenaPiece>) {
+        let Lent { arena, numbers } = self;
+        numbers.push(number);
+        arena.memory.push(memory);
+        arena.blocks.push(block);
+        arena.taken += 1;
+        arena.link(arena.blocks.len() as u32 - 1);
+    }
+}
+
+/// What cells of an arena that was lent are named now.
+pub struct Names(Vec<u32>);
+
+impl Names {
+    /// The name of a cell that was named `cell`.
+    pub(super) fn of(&self, cell: Cell) -> Cell {
+        Cell::at(self.0[cell.block()], cell.grain())
+    }
 }
 
 /// The memory of all tables' pending changes, up to a cap.
@@ -238,6 +271,57 @@ impl Arena {
         }
     }
 
+    /// Arenas for `parts` threads, which go on in the blocks that have room. Cells that are in these
+    /// blocks are there again once all are taken back.
+    pub fn lend(&mut self, parts: usize) -> Vec<Lent> {
+        self.make_room();
+        let arena = || Arena { room: self.room.clone(), ..Arena::new(self.cap_bytes) };
+        let mut lent: Vec<_> = (0..parts).map(|_| Lent::of(arena())).collect();
+        for class in 0..CLASSES {
+            for part in (0..parts).cycle() {
+                let number = self.roomy[class];
+                if number == NO_BLOCK {
+                    break;
+                }
+                self.unlink(number);
+                let memory = self.memory[number as usize].take();
+                lent[part].push(number, self.blocks[number as usize], memory);
+                self.taken -= 1;
+            }
+        }
+        lent
+    }
+
+    /// Takes all cells of an arena that was lent; how these are named here.
+    pub fn take_back(&mut self, lent: Lent) -> Names {
+        let Lent { mut arena, mut numbers } = lent;
+        self.bytes_in_use += arena.bytes_in_use;
+        for (at, block) in arena.blocks.iter().enumerate() {
+            let memory = arena.memory[at].take();
+            let known = numbers.get(at).copied();
+            if block.live == 0 {
+                // Nothing is in it, and its memory goes back.
+                self.vacant.extend(known);
+                numbers.resize(numbers.len().max(at + 1), NO_BLOCK);
+                continue;
+            }
+            let number = known.or_else(|| self.vacant.pop()).unwrap_or(self.blocks.len() as u32);
+            if number as usize == self.blocks.len() {
+                self.memory.push(None);
+                self.blocks.push(*block);
+            }
+            (self.memory[number as usize], self.blocks[number as usize]) = (memory, *block);
+            self.taken += 1;
+            if usize::from(block.live) < BLOCK_BYTES / SIZES[usize::from(block.class)] {
+                self.link(number);
+            }
+            if known.is_none() {
+                numbers.push(number);
+            }
+        }
+        Names(numbers)
+    }
+
     /// The bytes from a cell's start on; those beyond its size are not the cell's.
     pub(super) fn bytes(&self, cell: Cell) -> &[u8] {
         &memory(&self.memory[cell.block()])[cell.start()..]
@@ -274,14 +358,10 @@ impl Arena {
 
     fn take(&mut self) -> Result<u32, Full> {
         let full = Full { cap_bytes: self.cap_bytes };
-        let cap = usize::try_from(self.cap_bytes).unwrap_or(usize::MAX) / BLOCK_BYTES;
-        let blocks_max = cap.min(BLOCKS_MAX);
-        if self.taken >= blocks_max {
+        if self.taken >= self.blocks_max() {
             return Err(full);
         }
-        if self.room.is_none() {
-            self.room = entresol_device::Arena::reserve(BLOCK_BYTES, blocks_max).ok();
-        }
+        self.make_room();
         // A system without memory is as a cap that is reached.
         let memory = self.room.as_ref().and_then(|room| room.take());
         let memory = Some(memory.ok_or(full)?);
@@ -294,6 +374,18 @@ impl Arena {
         let (previous, next) = (NO_BLOCK, NO_BLOCK);
         self.blocks.push(Block { class: 0, freed: NO_GRAIN, fresh: 0, live: 0, previous, next });
         Ok(self.blocks.len() as u32 - 1)
+    }
+
+    /// Most blocks that there may be.
+    fn blocks_max(&self) -> usize {
+        let cap = usize::try_from(self.cap_bytes).unwrap_or(usize::MAX) / BLOCK_BYTES;
+        cap.min(BLOCKS_MAX)
+    }
+
+    fn make_room(&mut self) {
+        if self.room.is_none() {
+            self.room = entresol_device::Arena::reserve(BLOCK_BYTES, self.blocks_max()).ok();
+        }
     }
 
     /// Takes the class from a block without live cells.

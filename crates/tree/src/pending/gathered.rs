@@ -3,12 +3,13 @@
 //! An insert looks for the place of its key in memory that is in no cache of the processor, and
 //! does so for each change. Changes that are gathered are sorted, and go into a tree that is built
 //! anew from its leaves on: where the map has not many times as many, that visits each node once.
+//! Threads can sort parts of them at the same time, each in an arena that is lent to it.
 //!
 //! The arena must have no cap.
 
 use crate::format::{INLINE_VALUE_BYTES_MAX, ROW_KEY_BYTES_MAX};
 use crate::merge::Change;
-use crate::pending::arena::{Arena, Cell, Full};
+use crate::pending::arena::{Arena, Cell, Full, Names};
 use crate::pending::draft::Draft;
 use crate::pending::node::{self, Node};
 use crate::pending::weight::Weight;
@@ -27,6 +28,8 @@ const NO_CAP: &str = "an arena without a cap";
 pub struct Gathered {
     items: Vec<Item>,
     weight: Weight,
+    /// So many bytes all keys begin with, and prefixes leave them out, once they are sorted.
+    skip: usize,
 }
 
 /// A prefix of a key, and the cell with the key, which decides nothing: they compare by prefixes.
@@ -75,6 +78,27 @@ impl Gathered {
         self.weight.add(Weight { changes: 1, bytes: (key.len() + value.len()) as u64 });
     }
 
+    /// Brings them in order; none come any more.
+    pub fn sort(&mut self, arena: &Arena) {
+        self.skip = self.common(arena);
+        self.sort_by(arena, self.skip);
+    }
+
+    /// Their cells were in an arena that was lent, and have these names now.
+    pub fn rename(&mut self, names: &Names) {
+        for item in &mut self.items {
+            *item = Item::new(item.prefix(), names.of(item.cell()));
+        }
+    }
+
+    /// Makes one entry of the changes of each key, once they are sorted: entries name other cells,
+    /// so that none is made in an arena that was lent.
+    pub fn folded(self, arena: &mut Arena) -> Sorted {
+        let Gathered { items, mut weight, skip } = self;
+        let items = fold(arena, &mut weight, items);
+        Sorted { items, weight, skip }
+    }
+
     /// How many bytes all keys begin with that are equal, if these are some.
     fn common(&self, arena: &Arena) -> usize {
         let [first, .., _] = self.items[..] else { return 0 };
@@ -88,7 +112,7 @@ impl Gathered {
 
     /// Brings the changes in the order of their keys, those of one key in that of their sequences.
     /// Prefixes leave out the first `skip` bytes.
-    fn sort(&mut self, arena: &Arena, skip: usize) {
+    fn sort_by(&mut self, arena: &Arena, skip: usize) {
         if skip > 0 {
             for item in &mut self.items {
                 *item = Item::new(node::prefix_of(item.key(arena), skip), item.cell());
@@ -107,16 +131,101 @@ impl Gathered {
     }
 }
 
+/// Changes of a table in the order of their keys, with one entry for each key.
+pub struct Sorted {
+    items: Vec<Item>,
+    weight: Weight,
+    /// So many bytes all keys begin with, and prefixes leave them out.
+    skip: usize,
+}
+
+impl Sorted {
+    /// How many keys there are.
+    pub fn keys(&self) -> usize {
+        self.items.len()
+    }
+
+    /// All changes of both.
+    pub fn with(mut self, arena: &mut Arena, mut other: Sorted) -> Sorted {
+        let ([first, ..], [others, ..]) = (&self.items[..], &other.items[..]) else {
+            return if self.items.is_empty() { other } else { self };
+        };
+        let shared = node::common(first.key(arena), others.key(arena));
+        let shared = if shared < SKIP_LEAST { 0 } else { shared };
+        let skip = shared.min(self.skip_max()).min(other.skip_max());
+        self.leave_out(arena, skip);
+        other.leave_out(arena, skip);
+        let mut items = Vec::with_capacity(self.items.len() + other.items.len());
+        let mut weight = self.weight;
+        weight.add(other.weight);
+        let mut others = other.items.into_iter().peekable();
+        for item in self.items {
+            while let Some(other) = others.next_if(|other| other.is_below(arena, item)) {
+                items.push(other);
+            }
+            let cell = match others.next_if(|other| other.has_key_of(arena, item)) {
+                Some(other) => absorb(arena, &mut weight, item.cell(), other.cell()),
+                None => item.cell(),
+            };
+            items.push(Item::new(item.prefix(), cell));
+        }
+        items.extend(others);
+        Sorted { items, weight, skip }
+    }
+
+    /// How many bytes prefixes may leave out. A key is all that it has in common with itself.
+    fn skip_max(&self) -> usize {
+        if self.items.len() == 1 { usize::MAX } else { self.skip }
+    }
+
+    /// Prefixes leave the first `skip` bytes out from now on, which all keys begin with.
+    fn leave_out(&mut self, arena: &Arena, skip: usize) {
+        if skip != self.skip {
+            for item in &mut self.items {
+                *item = Item::new(node::prefix_of(item.key(arena), skip), item.cell());
+            }
+            self.skip = skip;
+        }
+    }
+}
+
+/// Makes one entry of the changes of each key.
+fn fold(arena: &mut Arena, weight: &mut Weight, mut items: Vec<Item>) -> Vec<Item> {
+    let mut kept = 0usize;
+    for at in 0..items.len() {
+        let item = items[at];
+        match kept.checked_sub(1).map(|last| items[last]) {
+            Some(last) if last.has_key_of(arena, item) => {
+                let cell = absorb(arena, weight, last.cell(), item.cell());
+                items[kept - 1] = Item::new(last.prefix(), cell);
+            }
+            _ => {
+                items[kept] = item;
+                kept += 1;
+            }
+        }
+    }
+    items.truncate(kept);
+    items
+}
+
+/// Adds what waits of a key to what is here of it, where `weight` has both. Where it is then.
+fn absorb(arena: &mut Arena, weight: &mut Weight, entry: Cell, newcomer: Cell) -> Cell {
+    let (cell, dropped) = entry::absorb(arena, entry, newcomer).expect(NO_CAP);
+    weight.subtract(dropped);
+    cell
+}
+
 impl Pending {
     /// Adds changes as [`Pending::insert`] does.
     ///
     /// # Panics
     /// If the arena is full.
-    pub fn insert_gathered(&mut self, arena: &mut Arena, mut gathered: Gathered) {
-        let skip = self.skip_with(arena, &gathered);
-        gathered.sort(arena, skip);
-        self.weight.add(gathered.weight);
-        let items = self.fold(arena, gathered.items);
+    pub fn insert_sorted(&mut self, arena: &mut Arena, mut sorted: Sorted) {
+        let skip = self.skip_with(arena, &sorted);
+        sorted.leave_out(arena, skip);
+        self.weight.add(sorted.weight);
+        let items = sorted.items;
         // Parts of one key may be many, and are one entry.
         let are_few = (items.len() as u64).saturating_mul(FEW_PART) < self.weight.changes;
         if !are_few || self.root == Cell::NONE {
@@ -129,45 +238,15 @@ impl Pending {
     }
 
     /// How many bytes all keys begin with, here and there.
-    fn skip_with(&self, arena: &Arena, gathered: &Gathered) -> usize {
-        let common = gathered.common(arena);
-        if common == 0 {
-            return 0;
-        }
+    fn skip_with(&self, arena: &Arena, sorted: &Sorted) -> usize {
+        let Some(item) = sorted.items.first().filter(|_| sorted.skip > 0) else { return 0 };
         let all = || (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
         let ((low, high), (from, to)) = (all(), all());
         let first = self.range(arena, low, high).next().map(|entry| entry.key());
         let last = self.range_back(arena, from, to).next().map(|entry| entry.key());
-        let key = gathered.items[0].key(arena);
+        let key = item.key(arena);
         let shared = first.into_iter().chain(last).map(|other| node::common(key, other));
-        shared.chain([common]).min().unwrap_or(0)
-    }
-
-    /// Makes one entry of the changes of each key.
-    fn fold(&mut self, arena: &mut Arena, mut items: Vec<Item>) -> Vec<Item> {
-        let mut kept = 0usize;
-        for at in 0..items.len() {
-            let item = items[at];
-            match kept.checked_sub(1).map(|last| items[last]) {
-                Some(last) if last.has_key_of(arena, item) => {
-                    let cell = self.absorb(arena, last.cell(), item.cell());
-                    items[kept - 1] = Item::new(last.prefix(), cell);
-                }
-                _ => {
-                    items[kept] = item;
-                    kept += 1;
-                }
-            }
-        }
-        items.truncate(kept);
-        items
-    }
-
-    /// Adds what waits of a key to what is here of it; both were counted. Where it is then.
-    fn absorb(&mut self, arena: &mut Arena, entry: Cell, newcomer: Cell) -> Cell {
-        let (cell, dropped) = entry::absorb(arena, entry, newcomer).expect(NO_CAP);
-        self.weight.subtract(dropped);
-        cell
+        shared.chain([sorted.skip]).min().unwrap_or(0)
     }
 
     /// Puts one of a few entries in its place.
@@ -177,7 +256,7 @@ impl Pending {
             return growth::insert(arena, &mut self.root, step, item.cell());
         }
         let before = Node::at(arena, step.node).cell(step.index);
-        let cell = self.absorb(arena, before, item.cell());
+        let cell = absorb(arena, &mut self.weight, before, item.cell());
         if cell != before {
             node::set_cell(arena, step.node, step.index, cell);
         }
@@ -200,7 +279,7 @@ impl Pending {
                     leaves.push(arena, item);
                 }
                 let cell = match items.next_if(|item| item.has_key_of(arena, old)) {
-                    Some(item) => self.absorb(arena, old.cell(), item.cell()),
+                    Some(item) => absorb(arena, &mut self.weight, old.cell(), item.cell()),
                     None => old.cell(),
                 };
                 leaves.push(arena, Item::new(old.prefix(), cell));

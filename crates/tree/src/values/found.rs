@@ -86,10 +86,10 @@ impl FoundValues {
         self.tables.contains(&id)
     }
 
-    pub(crate) fn note(&mut self, named: NamedValue, key: &[u8]) {
+    pub(crate) fn note(&mut self, named: NamedValue, key: Box<[u8]>) {
         self.tables.insert(named.table);
         if named.sequence > self.confirmed {
-            self.named.push((named, Box::from(key)));
+            self.named.push((named, key));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use entresol_tree::format::Effect;
-use entresol_tree::pending::{Arena, BLOCK_BYTES, CLASSES, Pending};
+use entresol_tree::pending::{Arena, BLOCK_BYTES, CLASSES, Gathered, Pending};
 use entresol_tree::{Change, Sequence};
 use entresol_workload::{Random, mix64};
 
@@ -138,4 +138,40 @@ fn steady_mix_of_sizes_does_not_grow_the_arena() {
         assert!(taken <= bound, "{taken} bytes taken, {in_use_most} in use at most");
         println!("{taken} bytes taken, {in_use_most} in use at most, {} put", pending.bytes());
     }
+}
+
+/// Each part of each round would leave a block of each class half empty.
+#[test]
+fn parts_of_a_load_go_on_in_the_blocks_that_others_left() {
+    const PARTS: usize = 4;
+    let (mut arena, mut pending) = (Arena::new(1 << 30), Pending::new());
+    let mut random = Random::new(1);
+    let mut sequence = 0;
+    for _ in 0..100 {
+        let mut parts: Vec<_> =
+            arena.lend(PARTS).into_iter().map(|lent| (lent, Gathered::default())).collect();
+        for (lent, gathered) in &mut parts {
+            for _ in 0..300 {
+                sequence += 1;
+                let value = vec![0; random.below(2000) as usize];
+                gathered.push(&mut lent.arena, put(&key(sequence), sequence, &value));
+            }
+        }
+        let back = parts.into_iter().map(|(lent, mut gathered)| {
+            gathered.sort(&lent.arena);
+            gathered.rename(&arena.take_back(lent));
+            gathered
+        });
+        for gathered in back.collect::<Vec<_>>() {
+            let sorted = gathered.folded(&mut arena);
+            pending.insert_sorted(&mut arena, sorted);
+        }
+    }
+    assert_eq!(pending.len(), sequence);
+    let idle = arena.bytes_taken() - arena.bytes_in_use();
+    let most = ((PARTS + 1) * CLASSES * BLOCK_BYTES) as u64 + arena.bytes_taken() / 50;
+    assert!(idle <= most, "{idle} of {} bytes lie idle", arena.bytes_taken());
+    pending.clear(&mut arena);
+    assert_eq!(arena.bytes_in_use(), 0);
+    assert!(arena.bytes_taken() <= 8 * BLOCK_BYTES as u64, "{} bytes stay", arena.bytes_taken());
 }

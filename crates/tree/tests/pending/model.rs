@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use entresol_tree::Sequence;
 use entresol_tree::format::Effect;
-use entresol_tree::pending::{Arena, Entry, Gathered, Pending};
+use entresol_tree::pending::{Arena, Entry, Gathered, Pending, Runs};
 use entresol_workload::Random;
 
 use crate::{Owned, seeds};
@@ -305,12 +305,32 @@ fn changes_that_come_together_are_found_as_those_that_come_one_by_one() {
             (key, new)
         };
         for _ in 0..25 {
-            let mut gathered = Gathered::default();
-            for _ in 0..[0, 1, 20, 1000, 4000][run.random.below(5) as usize] {
-                let (key, new) = next(&mut run);
-                gathered.push(&mut run.arena, new.of_key(&key));
+            let mut runs = Runs::default();
+            for _ in 0..1 + run.random.below(4) {
+                let mut parts = Vec::new();
+                let count = 1 + run.random.below(4) as usize;
+                for mut lent in run.arena.lend(count) {
+                    let mut gathered = Gathered::default();
+                    for _ in 0..[0, 1, 20, 300, 1500][run.random.below(5) as usize] {
+                        let (key, new) = next(&mut run);
+                        gathered.push(&mut lent.arena, new.of_key(&key));
+                    }
+                    gathered.sort(&lent.arena);
+                    parts.push((gathered, lent));
+                }
+                // They come back in any order.
+                parts.rotate_left(run.random.below(2) as usize);
+                let back = parts.into_iter().map(|(mut gathered, lent)| {
+                    gathered.rename(&run.arena.take_back(lent));
+                    gathered
+                });
+                for gathered in back.collect::<Vec<_>>() {
+                    let sorted = gathered.folded(&mut run.arena);
+                    runs.push(&mut run.arena, sorted);
+                }
             }
-            run.pending.insert_gathered(&mut run.arena, gathered);
+            let sorted = runs.joined(&mut run.arena).expect("there are parts");
+            run.pending.insert_sorted(&mut run.arena, sorted);
             assert_eq!(run.pending.len(), run.model.changes(), "number of changes");
             run.compare_all();
             for _ in 0..run.random.below(100) {

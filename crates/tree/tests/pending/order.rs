@@ -76,7 +76,9 @@ fn many_parts_of_one_key_come_together_into_a_map_without_any() {
             let part = part(1 + turn * 200 + number, b"p");
             gathered.push(&mut arena, part.of_key(b"k"));
         }
-        pending.insert_gathered(&mut arena, gathered);
+        gathered.sort(&arena);
+        let sorted = gathered.folded(&mut arena);
+        pending.insert_sorted(&mut arena, sorted);
     }
     assert_eq!(sequences(&arena, &pending, b"k"), (1..=400).rev().collect::<Vec<u64>>());
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use entresol_device::Device;
+use entresol_device::{Device, on_all_processors};
 use entresol_flash::{Budget, Durability, StoreOptions};
 use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{Admission, SessionOptions, Tiered, TieredOptions};
-use entresol_tree::{Action, Session, Table, Tree, TreeOptions, Write, WriteBatch};
+use entresol_tree::{Action, Outcome, RowAt, Session, Table, Tree, TreeOptions, Write, WriteBatch};
 use entresol_workload::mix64;
 
 use super::world::NOW;
@@ -43,6 +43,7 @@ fn store(device: &SimDevice) -> Arc<Tiered> {
         segment_bytes: SEGMENT_BYTES as u32,
         journal_bytes: 8 << 20,
         boot: 1,
+        parallel: on_all_processors,
         ..StoreOptions::default()
     };
     let admission = Admission::Always;
@@ -57,10 +58,18 @@ fn tables(store: &Arc<Tiered>) -> Tree {
     Tree::open(Arc::clone(store), options, NOW).expect("tables")
 }
 
+fn key(number: u64) -> Vec<u8> {
+    [mix64(number), number].map(u64::to_be_bytes).concat()
+}
+
 /// Puts a row; false where too much waits for merges.
 fn put(session: &mut Session, table: &Arc<Table>, number: u64) -> bool {
-    let key = [mix64(number), number].map(u64::to_be_bytes).concat();
-    let write = Write { table, key: &key, action: Action::Put(&[7; 100]) };
+    put_value(session, table, number, &[7; 100])
+}
+
+fn put_value(session: &mut Session, table: &Arc<Table>, number: u64, value: &[u8]) -> bool {
+    let key = key(number);
+    let write = Write { table, key: &key, action: Action::Put(value) };
     let batch = WriteBatch { writes: &[write], durability: Some(Durability::Memory) };
     let mut was_done = true;
     session.write(0, NOW, batch, &mut |_, outcome| was_done = outcome.is_ok());
@@ -119,5 +128,65 @@ fn an_opening_reads_little_more_than_what_waits() {
         // Heads and footers, and what was in no whole segment.
         assert!(by_store.bytes <= segments * (16 << 10) + 16 * SEGMENT_BYTES, "{by_store:?}");
         assert!(by_store.requests <= 3 * segments + 128, "{by_store:?}");
+    }
+}
+
+fn get(session: &mut Session, table: &Arc<Table>, number: u64) -> Option<Vec<u8>> {
+    let mut found = None;
+    let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
+        if let Outcome::Found(value) = outcome.expect("a get") {
+            found = Some(value.to_vec());
+        }
+    };
+    session.get(0, NOW, RowAt { table, key: &key(number) }, &mut visit);
+    while session.in_flight() > 0 {
+        session.poll(1, NOW, &mut visit).expect("a poll");
+    }
+    found
+}
+
+/// Some rows are put again in other segments, and a table is dropped and made again between them.
+#[test]
+fn rows_of_a_journal_that_threads_decode_are_as_they_were_put_last() {
+    const KEYS: u64 = 6_000;
+    let device = SimDevice::new(SimOptions::new(1, CAPACITY));
+    let tiered = store(&device);
+    let tree = tables(&tiered);
+    let mut session = tree.session(SessionOptions::default()).expect("a session");
+    let kept = session.table(NOW, b"kept").expect("a table");
+    let mut others = session.table(NOW, b"others").expect("a table");
+    let value = |turn: u64| [turn.to_be_bytes(); 12].concat();
+    let mut last = std::collections::BTreeMap::new();
+    for turn in 0..4 * KEYS {
+        let number = mix64(turn) % KEYS;
+        assert!(put_value(&mut session, &kept, number, &value(turn)), "there is room");
+        last.insert(number, turn);
+        if turn % 8 == 0 {
+            assert!(put_value(&mut session, &others, turn, &value(turn)), "there is room");
+        }
+        if turn == 2 * KEYS {
+            session.drop_table(1, NOW, &others, &mut |_, _| {});
+            while session.in_flight() > 0 {
+                session.poll(1, NOW, &mut |_, _| {}).expect("a drop");
+            }
+            others = session.table(NOW, b"others").expect("a table");
+        }
+    }
+    let state = tiered.store().journal_state(0).expect("a journal");
+    assert!(state.segments >= 8, "{state:?}: several are decoded at the same time");
+    tiered.sync().expect("all is durable");
+    drop((kept, others, session, tree, tiered));
+    let tiered = store(&device);
+    let tree = tables(&tiered);
+    let mut session = tree.session(SessionOptions::default()).expect("a session");
+    let kept = session.table(NOW, b"kept").expect("a table");
+    let others = session.table(NOW, b"others").expect("a table");
+    for number in 0..KEYS {
+        let expected = last.get(&number).map(|turn| value(*turn));
+        assert_eq!(get(&mut session, &kept, number), expected, "row {number}");
+    }
+    for turn in (0..4 * KEYS).step_by(8) {
+        let expected = (turn > 2 * KEYS).then(|| value(turn));
+        assert_eq!(get(&mut session, &others, turn), expected, "the other row {turn}");
     }
 }

@@ -207,6 +207,11 @@ pub(super) const BUGS: &[Bug] = &[
         test: "dropping::a_dropped_table_has_none_of_its_old_rows_after_any_crash",
     },
     Bug {
+        name: "decoded-part-forgotten",
+        caught_by: TABLES,
+        test: "replay::rows_of_a_journal_that_threads_decode_are_as_they_were_put_last",
+    },
+    Bug {
         name: "drop-before-what-was-gathered",
         caught_by: TABLES,
         test: "dropping::a_dropped_table_has_none_of_its_old_rows_after_any_crash",
