@@ -271,8 +271,8 @@ impl Arena {
         }
     }
 
-    /// Arenas for `parts` threads, which go on in the blocks that have room. Cells that are in these
-    /// blocks are there again once all are taken back.
+    /// Arenas for `parts` threads, which go on in the blocks that have room. What these blocks
+    /// have is there again once all are taken back.
     pub fn lend(&mut self, parts: usize) -> Vec<Lent> {
         self.make_room();
         let arena = || Arena { room: self.room.clone(), ..Arena::new(self.cap_bytes) };
