@@ -35,7 +35,10 @@ impl Cap {
                 Version::One => {
                     let directory = Path::new("/sys/fs/cgroup/blkio").join(name);
                     let made = fs::create_dir_all(&directory);
-                    made.ok().map(|()| (directory, "blkio.throttle.io_serviced"))
+                    made.ok().map(|()| {
+                        count_transfers(&directory);
+                        (directory, "blkio.throttle.io_serviced")
+                    })
                 }
                 Version::Two => Some((directory.clone(), "io.stat")),
             };
@@ -80,6 +83,21 @@ impl Cap {
         let words: Vec<&str> = text.split_whitespace().collect();
         let kills = words.windows(2).find(|pair| pair[0] == "oom_kill");
         kills.and_then(|pair| pair[1].parse().ok()).unwrap_or(0)
+    }
+}
+
+/// Has the kernel count the group's transfers: some count them only where a rate is limited. The
+/// limit is one that no device reaches.
+fn count_transfers(directory: &Path) {
+    let Ok(devices) = fs::read_dir("/sys/block") else { return };
+    for device in devices.flatten() {
+        if let Ok(number) = fs::read_to_string(device.path().join("dev")) {
+            let limit = format!("{} {}", number.trim(), u32::MAX);
+            for file in ["blkio.throttle.read_iops_device", "blkio.throttle.write_iops_device"] {
+                // Where it is refused, the report has no reads.
+                let _ = fs::write(directory.join(file), &limit);
+            }
+        }
     }
 }
 
