@@ -318,7 +318,7 @@ impl<'t> Flight<'t> {
                 session.scan(token, time, range, &mut |token, result| tickets.end(token, result));
             }
             Action::Pop => {
-                let range = rows(&[0], 1);
+                let range = rows(&[], 1);
                 session.scan(token, time, range, &mut |token, result| tickets.end(token, result));
             }
         }
