@@ -45,7 +45,7 @@ impl<'e> Ahead<'e> {
     ) -> Result<Ahead<'e>> {
         let segment_bytes = engine.shards[number].lock().log.shape().segment_bytes as usize;
         let depth = (AHEAD_BYTES / segment_bytes).clamp(AHEAD_MIN, AHEAD_MAX);
-        // Those that were taken are in buffers of the queue yet.
+        // Those that were taken are still in buffers of the queue.
         let buffers = (depth + together).min(stretches.len().max(1));
         let options = QueueOptions { depth: buffers, buffer_bytes: segment_bytes };
         let queue = engine.device.queue(options)?;
