@@ -36,6 +36,8 @@ const CHANGE_SHARE: f64 = 4.0 / 3.0;
 const INNER_BYTES: u64 = 4;
 /// Bits of a filter for each row, as many as RocksDB's have.
 const FILTER_BITS: u8 = 10;
+/// Memory of open tables, where there are many small ones.
+const OPEN_TABLES_BYTES: u64 = 8 << 20;
 /// What a row takes in a leaf besides its bytes, and what pages take besides rows.
 const ENTRY_BYTES: u64 = 6;
 const PAGES_PERCENT: u64 = 112;
@@ -51,6 +53,8 @@ struct Tables {
     course: Course,
     /// Operations in flight of a session.
     depth: usize,
+    /// Threads that open tables, each of which waits for that.
+    openers: usize,
     merges: Option<Merges>,
 }
 
@@ -81,7 +85,7 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let device: Arc<dyn Device> = Arc::new(device);
     let tables = TreeOptions {
         waiting_bytes_max: (plan.waiting_bytes as f64 * CHANGE_SHARE) as u64,
-        directory_bytes_max: plan.keys * INNER_BYTES + (1 << 20),
+        directory_bytes_max: directory_bytes(plan),
         absent_filter_bits: FILTER_BITS,
         ..TreeOptions::default()
     };
@@ -89,7 +93,17 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Contestant>> {
     let tree = Arc::new(Tree::open(Arc::clone(&store), tables, now())?);
     let merges = Some(Merges::start(Arc::clone(&tree))?);
     let (course, depth) = (plan.course, (plan.threads / THREADS).max(1));
-    Ok(Box::new(Tables { store, tree, course, depth, merges }))
+    let openers = plan.threads;
+    Ok(Box::new(Tables { store, tree, course, depth, openers, merges }))
+}
+
+/// What open tables and inner nodes may take in memory. A small table has none of them once it left
+/// memory, but an entry of the index, which has what this leaves.
+fn directory_bytes(plan: &Plan) -> u64 {
+    match plan.course {
+        Course::Tables => OPEN_TABLES_BYTES,
+        _ => plan.keys * INNER_BYTES + (1 << 20),
+    }
 }
 
 /// Bytes of the device, and of the journal on it.
@@ -112,7 +126,12 @@ const TABLE_REST_BYTES: u64 = 32;
 
 impl Contestant for Tables {
     fn workers(&self, phase: Phase) -> usize {
-        if phase == Phase::Queue { 1 } else { THREADS }
+        match (phase, self.course) {
+            (Phase::Queue, _) => 1,
+            (Phase::Load, _) => THREADS,
+            (_, Course::Tables) => self.openers,
+            _ => THREADS,
+        }
     }
 
     fn play(&self, turns: Vec<Turn>) -> Result<Vec<Turn>> {
