@@ -37,7 +37,7 @@ impl Maintenance {
     pub fn rest(&self) -> Option<Duration> {
         match (self.more, self.awaits_device) {
             (true, _) => None,
-            (false, true) => Some(Duration::from_micros(300)),
+            (false, true) => Some(Duration::from_micros(100)),
             (false, false) if self.quiet => Some(Maintenance::QUIET),
             (false, false) => Some(Maintenance::IDLE),
         }
@@ -97,7 +97,7 @@ impl Engine {
         if idle && shard.has_victim() {
             // No writer goes on with it, and sweeps pass it over.
             drop(shard);
-            return self.end_under_way(number, now).map(|()| false);
+            return self.reclaim_one(number, now).map(|_| false);
         }
         if !idle || shard.notes.len() == 0 {
             return Ok(idle && shard.log.pending_writes() == 0);
