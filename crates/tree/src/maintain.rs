@@ -445,9 +445,7 @@ impl Maintainer {
         let mut deltas = Vec::new();
         for work in &round.works {
             match &work.made {
-                Made::Leaves(made) if made.had_delta => {
-                    deltas.push(page_key(work.table.id(), made.number, PageRole::Delta));
-                }
+                Made::Leaves(made) => deltas.extend(made.old_delta(&work.table)),
                 Made::Small(_) => {
                     let state = work.table.lock();
                     if state.directory.created() == work.created {
@@ -457,7 +455,7 @@ impl Maintainer {
                 _ => {}
             }
         }
-        shared.remove_all(&mut self.session, now, &deltas)
+        shared.remove_old(&mut self.session, now, &deltas)
     }
 
     /// Writes inner nodes; the round ends where none is left to write.

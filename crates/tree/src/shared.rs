@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use entresol_flash::{
-    Condition, Durability, Error, ErrorKind, Key, Lifespan, OpenMode, Operation, Outcome,
-    PutOptions, Result, Timestamp,
+    Condition, Durability, Entry, Error, ErrorKind, FoundAt, Key, Lifespan, OpenMode, Operation,
+    Outcome, PutOptions, Result, Timestamp,
 };
 use entresol_tier::Tiered;
 use parking_lot::{Mutex, RwLock};
@@ -222,16 +222,26 @@ impl Shared {
         now: Timestamp,
         key: &[u8],
     ) -> Result<Option<Vec<u8>>> {
+        Ok(self.read_page(session, now, key)?.map(|page| page.bytes))
+    }
+
+    /// The same, with the place where it was found.
+    pub(crate) fn read_page(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        key: &[u8],
+    ) -> Result<Option<PageRead>> {
         if !session.may_hold(self.key(key)) {
             return Ok(None);
         }
-        let mut found = None;
+        let mut page = None;
         session.run(now, Operation::Get { key: self.key(key) }, &mut |outcome| {
             if let Outcome::Found(entry) = outcome {
-                found = Some(entry.value.to_vec());
+                page = Some(PageRead::of(&entry));
             }
         })?;
-        Ok(found)
+        Ok(page)
     }
 
     /// Writes a page that takes the place of the one before. It is in the store, but not durable,
@@ -243,13 +253,29 @@ impl Shared {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        self.write_over(session, now, key, NewPage { bytes: value, found: None })
+    }
+
+    /// The same, of a page that was read before: whose record it is need not be found out again.
+    pub(crate) fn write_over(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        key: &[u8],
+        page: NewPage<'_>,
+    ) -> Result<()> {
+        let NewPage { bytes: value, found } = page;
         // Delta pages live for a sweep or two, leaves for several: apart from each other, fewer
         // live ones stand beside dead ones and have to be copied.
         let lifespan = if is_delta(key) { Lifespan::Short } else { Lifespan::Long };
         Counters::add(&self.counters.page_bytes, value.len());
         let durability = Some(Durability::Memory);
         let options = PutOptions { durability, lifespan, ..PutOptions::default() };
-        let put = Operation::Put { key: self.key(key), value, options };
+        let key = self.key(key);
+        let put = match found {
+            Some(found) => Operation::Replace { key, value, options, found },
+            None => Operation::Put { key, value, options },
+        };
         session.run(now, put, &mut |_| {})
     }
 
@@ -260,21 +286,28 @@ impl Shared {
         now: Timestamp,
         pages: &[[u8; PAGE_KEY_BYTES]],
     ) -> Result<()> {
-        let mut ended = Ok(());
-        let mut end = |_: u64, outcome: Result<Outcome<'_>>| {
-            if let Err(error) = outcome {
-                ended = Err(error);
+        let removes = pages
+            .iter()
+            .map(|page| Operation::Remove { key: self.key(page), condition: Condition::Always });
+        submit_all(session, now, removes)
+    }
+
+    /// Removes pages that are there, and that nothing names, without a read of those that were read
+    /// before.
+    pub(crate) fn remove_old(
+        &self,
+        session: &mut entresol_tier::Session,
+        now: Timestamp,
+        pages: &[OldPage],
+    ) -> Result<()> {
+        let removes = pages.iter().map(|page| {
+            let key = self.key(&page.key);
+            match page.found {
+                Some(found) => Operation::RemoveFound { key, found },
+                None => Operation::Discard { key },
             }
-        };
-        for page in pages {
-            let condition = Condition::Always;
-            let remove = Operation::Remove { key: self.key(page), condition };
-            session.submit(0, now, remove, &mut end);
-        }
-        while session.in_flight() > 0 {
-            session.poll(session.in_flight(), now, &mut end)?;
-        }
-        ended
+        });
+        submit_all(session, now, removes)
     }
 
     /// Removes a page that nothing names.
@@ -287,6 +320,55 @@ impl Shared {
         let condition = Condition::Always;
         session.run(now, Operation::Remove { key: self.key(key), condition }, &mut |_| {})
     }
+}
+
+/// Begins all `operations` and waits for them.
+fn submit_all<'a>(
+    session: &mut entresol_tier::Session,
+    now: Timestamp,
+    operations: impl Iterator<Item = Operation<'a>>,
+) -> Result<()> {
+    let mut ended = Ok(());
+    let mut end = |_: u64, outcome: Result<Outcome<'_>>| {
+        if let Err(error) = outcome {
+            ended = Err(error);
+        }
+    };
+    for operation in operations {
+        session.submit(0, now, operation, &mut end);
+    }
+    while session.in_flight() > 0 {
+        session.poll(session.in_flight(), now, &mut end)?;
+    }
+    ended
+}
+
+/// A page as it was read.
+#[derive(Debug)]
+pub(crate) struct PageRead {
+    pub bytes: Vec<u8>,
+    /// Where it was found; `None`: memory had it.
+    pub found: Option<FoundAt>,
+}
+
+impl PageRead {
+    pub(crate) fn of(entry: &Entry<'_>) -> PageRead {
+        PageRead { bytes: entry.value.to_vec(), found: entry.found }
+    }
+}
+
+/// A page to write, and where the one was found that it takes the place of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewPage<'a> {
+    pub bytes: &'a [u8],
+    pub found: Option<FoundAt>,
+}
+
+/// A page to remove, and where it was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldPage {
+    pub key: [u8; PAGE_KEY_BYTES],
+    pub found: Option<FoundAt>,
 }
 
 /// What the store has of a table's beginning.

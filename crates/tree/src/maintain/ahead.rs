@@ -12,7 +12,7 @@ use entresol_planted::planted;
 use entresol_tier::{Session, SessionOptions, Tiered};
 
 use crate::format::PAGE_KEY_BYTES;
-use crate::shared::Shared;
+use crate::shared::{PageRead, Shared};
 use crate::statistics::Counters;
 
 /// Most pages that are read ahead, in flight or at hand: so many keep a device busy.
@@ -41,7 +41,7 @@ struct Pages {
     /// In flight, by their tokens.
     asked: BTreeMap<u64, PageKey>,
     /// At hand. `None`: the record is not there.
-    found: BTreeMap<PageKey, Option<Vec<u8>>>,
+    found: BTreeMap<PageKey, Option<PageRead>>,
     failed: Option<Error>,
 }
 
@@ -49,7 +49,7 @@ impl Pages {
     fn arrive(&mut self, token: u64, outcome: Result<Outcome<'_>>) {
         let key = self.asked.remove(&token).expect("a page that was asked for");
         let page = match outcome {
-            Ok(Outcome::Found(entry)) => Some(entry.value.to_vec()),
+            Ok(Outcome::Found(entry)) => Some(PageRead::of(&entry)),
             Ok(_) => None,
             Err(error) => return self.failed = Some(error),
         };
@@ -117,11 +117,13 @@ impl Ahead {
         &mut self,
         now: Timestamp,
         key: &PageKey,
-    ) -> Result<Option<Option<Vec<u8>>>> {
+    ) -> Result<Option<Option<PageRead>>> {
         let Ahead { session, pages, .. } = self;
         loop {
             if planted!("page-read-ahead-kept") && pages.found.contains_key(key) {
-                return Ok(pages.found.get(key).cloned());
+                let kept = pages.found.get(key).and_then(Option::as_ref);
+                let copy = kept.map(|page| PageRead { bytes: page.bytes.clone(), found: None });
+                return Ok(Some(copy));
             }
             if let Some(page) = pages.found.remove(key) {
                 return Ok(Some(page));

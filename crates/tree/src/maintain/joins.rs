@@ -12,7 +12,7 @@ use entresol_flash::{Result, Timestamp};
 
 use super::merging::{Absorbed, Work};
 use crate::format::{PageRole, page_key};
-use crate::shared::Shared;
+use crate::shared::{OldPage, Shared};
 use crate::statistics::Counters;
 use crate::table::Table;
 
@@ -47,22 +47,20 @@ pub(super) fn add_works(works: &mut Vec<Work>, joining: &[Arc<Table>]) {
     }
 }
 
-/// Removes leaves that were absorbed by leaves that are durable. First the leaf and then its delta
-/// page: a reader that misses the delta page must not find the leaf.
+/// Removes leaves that were absorbed by leaves that are durable. First the leaves and then their
+/// delta pages: a reader that misses the delta page must not find the leaf.
 pub(super) fn remove_leaves(
     shared: &Shared,
     session: &mut entresol_tier::Session,
     now: Timestamp,
     absorbed: &mut Vec<Absorbed>,
 ) -> Result<()> {
-    for Absorbed { table, page } in absorbed.drain(..) {
-        for role in [PageRole::Page, PageRole::Delta] {
-            let key = page_key(table, page, role);
-            if session.may_hold(shared.key(&key)) {
-                shared.remove(session, now, &key)?;
-            }
-        }
+    for role in [PageRole::Page, PageRole::Delta] {
+        let key = |absorbed: &Absorbed| page_key(absorbed.table, absorbed.page, role);
+        let pages = absorbed.iter().map(|absorbed| OldPage { key: key(absorbed), found: None });
+        shared.remove_old(session, now, &pages.collect::<Vec<_>>())?;
     }
+    absorbed.clear();
     Ok(())
 }
 

@@ -6,7 +6,7 @@ mod rewriting;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use entresol_flash::{Error, Result, Timestamp};
+use entresol_flash::{Error, FoundAt, Result, Timestamp};
 use entresol_planted::planted;
 
 use super::ahead::{Ahead, PageKey};
@@ -18,7 +18,7 @@ use crate::format::{Child, PageBuilder, PageFrame, PageKind, PageRole, Root, Row
 use crate::merge::{DeltaTarget, MergeError, NewDelta, NewLeaf, merge_delta};
 use crate::node::is_known;
 use crate::sequence::Sequence;
-use crate::shared::Shared;
+use crate::shared::{NewPage, OldPage, PageRead, Shared};
 use crate::statistics::Counters;
 use crate::table::{
     Copied, Group, Keys, LeafAt, LeafKeys, Member, NewChild, Place, Quota, ROOT_PAGE, Replacement,
@@ -61,18 +61,33 @@ pub(super) enum Made {
     /// Nothing: there was nothing to merge.
     Nothing,
     /// A delta page in place of the one before.
-    Delta { at: LeafAt, delta: NewDelta, keys: Vec<KeyHash> },
+    Delta { at: LeafAt, delta: DeltaPage, keys: Vec<KeyHash> },
     /// Leaves in place of the leaf.
     Leaves(NewLeaves),
     /// The first record of a small table, by its page.
     Small(Vec<u8>),
 }
 
+/// A new delta page, and where the one before was found.
+pub(super) struct DeltaPage {
+    made: NewDelta,
+    found: Option<FoundAt>,
+}
+
+/// Where pages of a leaf were found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FoundPages {
+    base: Option<FoundAt>,
+    delta: Option<FoundAt>,
+}
+
 /// Leaves in place of one, those to the right written already.
 pub(super) struct NewLeaves {
     /// The number of the leaf.
     pub number: u32,
-    pub had_delta: bool,
+    had_delta: bool,
+    /// Where its pages were, if they were read.
+    found: FoundPages,
     /// Its page, unless that was written with the others.
     page: Option<Vec<u8>>,
     child: Child,
@@ -83,6 +98,14 @@ pub(super) struct NewLeaves {
     others: Vec<NewChild>,
     /// The table was small.
     grows: bool,
+}
+
+impl NewLeaves {
+    /// The delta page of the leaf before, whose changes these have.
+    pub(super) fn old_delta(&self, table: &Table) -> Option<OldPage> {
+        let key = page_key(table.id(), self.number, PageRole::Delta);
+        self.had_delta.then_some(OldPage { key, found: self.found.delta })
+    }
 }
 
 /// A leaf whose rows another leaf has.
@@ -117,6 +140,7 @@ pub(super) struct Input {
 pub(super) struct Pages {
     pub base: Vec<u8>,
     pub delta: Option<Vec<u8>>,
+    found: FoundPages,
 }
 
 /// Where a round does its work.
@@ -129,16 +153,20 @@ pub(super) struct Site<'s> {
 }
 
 impl Site<'_> {
-    fn read(&mut self, key: &PageKey) -> Result<Option<Vec<u8>>> {
+    fn read(&mut self, key: &PageKey) -> Result<Option<PageRead>> {
         if let Some(page) = self.ahead.take(self.now, key)? {
             return Ok(page);
         }
         Counters::add(&self.shared.counters.merge_reads, 1);
-        self.shared.read(self.session, self.now, key)
+        self.shared.read_page(self.session, self.now, key)
     }
 
     fn write(&mut self, key: &[u8], page: &[u8]) -> Result<()> {
         self.shared.write(self.session, self.now, key, page)
+    }
+
+    fn write_over(&mut self, key: &[u8], bytes: &[u8], found: Option<FoundAt>) -> Result<()> {
+        self.shared.write_over(self.session, self.now, key, NewPage { bytes, found })
     }
 }
 
@@ -196,10 +224,10 @@ impl Work {
         write_marker(site.shared, site.session, site.now, &self.table, &copied)?;
         if is_single && let Some(delta) = self.merge_into_delta(site, &group.at, &copied)? {
             let mut at = group.at.clone();
-            if let Some(rows) = self.count(site, &at, &delta)? {
+            if let Some(rows) = self.count(site, &at, &delta.made)? {
                 at.child.rows = rows;
                 let has_filter = at.is_filtered || site.shared.options.absent_filter_bits > 0;
-                let keys = if has_filter { self.keys_of(&delta.page)? } else { Vec::new() };
+                let keys = if has_filter { self.keys_of(&delta.made.page)? } else { Vec::new() };
                 self.made = Made::Delta { at, delta, keys };
                 return Ok(self.rest());
             }
@@ -263,21 +291,23 @@ impl Work {
         site: &mut Site<'_>,
         at: &LeafAt,
         copied: &Copied,
-    ) -> Result<Option<NewDelta>> {
+    ) -> Result<Option<DeltaPage>> {
         let child = &at.child;
         if !takes_delta(child, copied) {
             return Ok(None);
         }
         let key = page_key(self.table.id(), child.page, PageRole::Delta);
         let old = if child.delta_bytes > 0 { site.read(&key)? } else { None };
-        let rows = old.as_deref().map(Rows::parse).transpose();
+        let found = old.as_ref().and_then(|old| old.found);
+        let rows = old.as_ref().map(|old| Rows::parse(&old.bytes)).transpose();
         let rows = rows.map_err(|damage| damaged(&self.table, &damage))?;
         let target = DeltaTarget { through: site.through, has_sequences: false };
         let made = merge_delta(rows, child.sequence, &copied.changes(), target);
         let made = made.map_err(|damage| damaged(&self.table, &damage))?;
         let removes = removes(&made.page).map_err(|damage| damaged(&self.table, &damage))?;
         // A leaf whose rows are mostly gone is written anew: it may join a neighbour then.
-        Ok((removes * 2 < child.rows as usize || removes == 0).then_some(made))
+        let is_enough = removes * 2 < child.rows as usize || removes == 0;
+        Ok(is_enough.then_some(DeltaPage { made, found }))
     }
 
     fn read(&self, site: &mut Site<'_>, located: Located) -> Result<Input> {
@@ -290,10 +320,8 @@ impl Work {
                 if planted!("empty-leaf-of-its-neighbour") {
                     continue;
                 }
-                leaves.push(Pages {
-                    base: empty_leaf(member.child.sequence, member.high.as_deref()),
-                    delta: None,
-                });
+                let base = empty_leaf(member.child.sequence, member.high.as_deref());
+                leaves.push(Pages { base, delta: None, found: FoundPages::default() });
                 continue;
             }
             let pages = self.read_leaf(site, &group.at, member)?;
@@ -308,7 +336,11 @@ impl Work {
         let delta_key = page_key(id, child.page, PageRole::Delta);
         let delta = if child.delta_bytes > 0 { site.read(&delta_key)? } else { None };
         let record = site.read(&page_key(id, child.page, PageRole::Page))?;
-        let base = match record {
+        let found = FoundPages {
+            base: record.as_ref().and_then(|record| record.found),
+            delta: delta.as_ref().and_then(|delta| delta.found),
+        };
+        let base = match record.map(|record| record.bytes) {
             Some(record) if child.page == ROOT_PAGE => {
                 let root = Root::decode(&record).map_err(|damage| damaged(&self.table, &damage))?;
                 (root.created == at.created.0).then(|| root.page.into_owned())
@@ -321,13 +353,13 @@ impl Work {
         };
         let base = base.unwrap_or_else(|| empty_leaf(Sequence(0), None));
         let rows = Rows::parse(&base).map_err(|damage| damaged(&self.table, &damage))?;
-        let (found, known) = (rows.high_key(), member.high.as_deref());
-        let is_beyond = known.is_some_and(|known| found.is_none_or(|found| found > known));
-        if is_beyond || is_known(child) && child.page != ROOT_PAGE && found != known {
+        let (high, known) = (rows.high_key(), member.high.as_deref());
+        let is_beyond = known.is_some_and(|known| high.is_none_or(|high| high > known));
+        if is_beyond || is_known(child) && child.page != ROOT_PAGE && high != known {
             let elsewhere = format!("page {} does not end where the next one begins", child.page);
             return Err(damaged(&self.table, &elsewhere));
         }
-        Ok(Pages { base, delta })
+        Ok(Pages { base, delta: delta.map(|delta| delta.bytes), found })
     }
 
     /// Enters a right neighbour that the directory does not know, and keeps to the leaf's own
@@ -380,7 +412,9 @@ impl Work {
         match &mut self.made {
             Made::Nothing => return Ok(()),
             Made::Delta { at, delta, keys } => {
-                site.write(&page_key(id, at.child.page, PageRole::Delta), &delta.page)?;
+                let DeltaPage { made: delta, found } = delta;
+                let key = page_key(id, at.child.page, PageRole::Delta);
+                site.write_over(&key, &delta.page, *found)?;
                 Counters::add(&site.shared.counters.delta_writes, 1);
                 let delta_bytes = delta.page.len() as u16;
                 let leaf = Child { delta_bytes, filter: delta.filter.0, ..at.child };
@@ -392,7 +426,8 @@ impl Work {
             }
             Made::Leaves(made) => {
                 if let Some(page) = made.page.take() {
-                    site.write(&page_key(id, made.number, PageRole::Page), &page)?;
+                    let key = page_key(id, made.number, PageRole::Page);
+                    site.write_over(&key, &page, made.found.base)?;
                 }
                 let pages = made.absorbed.iter();
                 absorbed.extend(pages.map(|page| Absorbed { table: id, page: *page }));

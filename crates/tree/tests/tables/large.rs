@@ -37,6 +37,10 @@ struct Counted {
 
 impl Large {
     fn new() -> Large {
+        Large::of(VALUE_BYTES)
+    }
+
+    fn of(value_bytes: usize) -> Large {
         let store = StoreOptions {
             durability: Memory,
             shards: 1,
@@ -52,7 +56,7 @@ impl Large {
         let tree = Tree::open(Arc::clone(&tiered), options, NOW).expect("tables");
         let mut session = tree.session(SessionOptions::default()).expect("a session");
         let table = session.table(NOW, b"large").expect("a table");
-        Large { tiered, tree, session, table, value: vec![7; VALUE_BYTES], puts: 0 }
+        Large { tiered, tree, session, table, value: vec![7; value_bytes], puts: 0 }
     }
 
     /// Puts a row, and maintains as a thread beside would.
@@ -161,6 +165,26 @@ fn rows_of_1700_bytes_cost_what_they_may() {
     assert_eq!((asked(&before, &present), asked(&present, &absent)), (gets, 0));
     assert!(read(&before, &present) <= gets, "{} reads", read(&before, &present));
     assert_eq!(read(&present, &absent), 0);
+}
+
+/// Delta pages of leaves that are written anew were read once more when they were removed, and so
+/// were leaves that others had absorbed.
+#[test]
+fn pages_that_merges_have_read_go_without_another_read() {
+    let mut small = Large::of(100);
+    let (mut random, rows) = (Random::new(3), 20_000);
+    (0..rows).for_each(|number| small.put(number));
+    small.tree.settle(NOW).expect("merges");
+    let before = small.counted();
+    (0..rows).for_each(|_| small.put(random.below(rows)));
+    small.tree.settle(NOW).expect("merges");
+    let after = small.counted();
+    let deltas = after.tables.delta_writes - before.tables.delta_writes;
+    let leaves = after.tables.leaf_writes - before.tables.leaf_writes;
+    assert!(deltas > 1000 && leaves > 500, "{deltas} delta pages, {leaves} leaves");
+    let asked = after.tables.merge_reads - before.tables.merge_reads;
+    let read = after.store.device_reads - before.store.device_reads;
+    assert!(read <= asked, "{read} reads of the device for {asked} pages that merges asked for");
 }
 
 fn row(number: u8) -> [u8; 2] {

@@ -48,6 +48,8 @@ const READ_BUFFER_BYTES: usize = 16 << 10;
 const BUDGET: Budget = Budget { segments: 4 };
 /// How long the thread of merges rests where there is nothing to do.
 const REST: Duration = Duration::from_micros(500);
+/// The same where the device is about to answer.
+const AWAITING: Duration = Duration::from_micros(100);
 
 /// Sizes that follow from a setup.
 #[derive(Debug, Clone, Copy)]
@@ -254,9 +256,9 @@ impl Merges {
         let body = move || {
             while !ended.load(Ordering::Relaxed) {
                 // A store that cannot be kept is poisoned: who writes is told so.
-                let did_work = tree.maintain(now(), BUDGET).is_ok_and(|done| done.did_work);
-                if !did_work {
-                    std::thread::park_timeout(REST);
+                let done = tree.maintain(now(), BUDGET).unwrap_or_default();
+                if !done.did_work {
+                    std::thread::park_timeout(if done.awaits_device { AWAITING } else { REST });
                 }
             }
         };

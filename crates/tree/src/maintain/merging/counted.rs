@@ -26,7 +26,7 @@ impl Work {
             let missing = format!("page {} is missing", at.child.page);
             return Err(damaged(&self.table, &missing));
         };
-        let leaf = Leaf::parse(&page, Some(&delta.page));
+        let leaf = Leaf::parse(&page.bytes, Some(&delta.page));
         let leaf = leaf.map_err(|damage| damaged(&self.table, &damage))?;
         let merge = site.shared.merge_of(&self.table);
         Ok(count_rows(leaf, merge.as_ref().map(|merge| &**merge as _)).ok())

@@ -5,7 +5,7 @@
 
 use entresol_flash::Result;
 
-use super::{Input, Made, NewLeaves, Pages, SMALL_BYTES_MAX, Site, Work, child_of};
+use super::{FoundPages, Input, Made, NewLeaves, Pages, SMALL_BYTES_MAX, Site, Work, child_of};
 use crate::error::damaged;
 use crate::filter::leaf_filter;
 use crate::format::{PageRole, page_key};
@@ -90,8 +90,8 @@ impl Work {
             rewriting.write(site, made)?;
             if rest.is_empty() {
                 let made = rewriting.made.expect("a merge makes a leaf");
-                let had_delta = input.has_delta;
-                return Ok(Ok(Made::Leaves(NewLeaves { had_delta, absorbed, ..made })));
+                let (had_delta, found) = (input.has_delta, input.leaves[0].found);
+                return Ok(Ok(Made::Leaves(NewLeaves { had_delta, found, absorbed, ..made })));
             }
             rewriting.go_on(site, rest)?;
         }
@@ -143,10 +143,18 @@ impl Rewriting<'_> {
             }
             let Some(made) = &mut self.made else {
                 let (number, grows, others) = (leaf.number, self.grows, Vec::new());
-                let (had_delta, absorbed) = (false, Vec::new());
-                let first =
-                    NewLeaves { number, had_delta, page, child, filter, absorbed, others, grows };
-                self.made = Some(first);
+                let (had_delta, found, absorbed) = (false, FoundPages::default(), Vec::new());
+                self.made = Some(NewLeaves {
+                    number,
+                    had_delta,
+                    found,
+                    page,
+                    child,
+                    filter,
+                    absorbed,
+                    others,
+                    grows,
+                });
                 continue;
             };
             let separator = leaf.separator.or_else(|| self.separator.take()).unwrap_or_default();
@@ -164,7 +172,8 @@ impl Rewriting<'_> {
         let low = low.expect("changes that were not all");
         self.number = rest[0].number;
         self.separator.clone_from(&rest[0].separator);
-        let pages = rest.into_iter().map(|leaf| Pages { base: leaf.page, delta: None });
+        let found = FoundPages::default();
+        let pages = rest.into_iter().map(|leaf| Pages { base: leaf.page, delta: None, found });
         let mut rest = Rest { leaves: pages.collect(), copied: Copied::default(), end: None };
         let work = self.work;
         let state = work.table.lock();
