@@ -69,8 +69,6 @@ const WAITERS_DEPTH: usize = 4;
 const IDLE: Duration = Duration::from_secs(1);
 /// How long it waits where something is: whoever misses a signal is not lost for longer.
 const IN_FLIGHT: Duration = Duration::from_millis(1);
-/// How long a writer of ordered tables waits for merges that wait for the device.
-const RELIEF: Duration = Duration::from_micros(300);
 /// Bytes of a scan's page that are aimed at.
 const PAGE_BYTES: u64 = 1 << 20;
 /// Entries that a scan reads in one step, at most.
@@ -394,16 +392,13 @@ impl<O: Outbox> HostedStore<O> {
     }
 
     /// Merges changes of ordered tables in the caller's thread, or waits a moment for the device
-    /// where that has to answer first: for whoever was told `Busy` or `Full` by a write, and tries
-    /// again afterwards.
+    /// where that has to answer first, or for another caller who merges: for whoever was told
+    /// `Busy` or `Full` by a write, and tries again afterwards.
     ///
     /// # Errors
     /// What stands in the way of merges.
     pub fn relieve_tables(&self) -> Result<(), Failure> {
-        if !self.tables.maintain(self.now(0))?.did_work {
-            std::thread::park_timeout(RELIEF);
-        }
-        Ok(())
+        Ok(self.tables.relieve(self.now(0))?)
     }
 
     /// Finishes what was begun, syncs, and makes the next open fast.

@@ -124,12 +124,18 @@ pub(crate) fn are_merges_due(arena: &Arena, options: &TreeOptions) -> bool {
     arena.bytes_in_use() > most / 8 * 7 || arena.bytes_taken() > most.max(Arena::LEAST_BYTES)
 }
 
+/// Whether memory has room for a change.
+pub(crate) fn has_room(arena: &Arena, options: &TreeOptions) -> bool {
+    arena.bytes_in_use() < options.waiting_bytes_max
+        && arena.bytes_taken() < options.arena_bytes_max()
+}
+
 /// Refuses a change where too many wait.
 pub(crate) fn check_waiting(arena: &Arena, options: &TreeOptions) -> Result<()> {
-    let (waiting, most) = (arena.bytes_in_use(), options.waiting_bytes_max);
-    if waiting < most && arena.bytes_taken() < options.arena_bytes_max() {
+    if has_room(arena, options) {
         return Ok(());
     }
+    let (waiting, most) = (arena.bytes_in_use(), options.waiting_bytes_max);
     let detail =
         format!("{waiting} bytes of changes wait for merges, {most} may; maintain, then try again");
     Err(Error::new(ErrorKind::Busy, detail))

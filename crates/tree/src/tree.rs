@@ -8,7 +8,7 @@ use entresol_tier::{SessionOptions, Tiered};
 use parking_lot::{Mutex, RwLock};
 
 use crate::maintain::{Maintainer, Progress};
-use crate::memory::{Memory, check_reservable};
+use crate::memory::{Memory, check_reservable, has_room};
 use crate::options::TreeOptions;
 use crate::orphans::remove_orphans;
 use crate::recovery::recover;
@@ -112,6 +112,11 @@ impl Tree {
             return Ok(Progress::default());
         }
         self.maintainer.lock().step(&self.shared, now)
+    }
+
+    /// Whether memory has room for a change.
+    pub fn has_room(&self) -> bool {
+        has_room(&self.shared.arena.read(), &self.shared.options)
     }
 
     /// Why the last sweep of merges let a leaf keep its changes, if it did: such changes fill

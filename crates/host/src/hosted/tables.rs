@@ -1,9 +1,14 @@
 //! The ordered tables of a hosted store: opened when somebody first asks for them, with sessions
 //! that callers take turns with.
 //!
-//! Lock order: *opening*, then the tree. Idle sessions are under a leaf.
+//! Lock order: *opening*, *relieving*, *room*, then the tree. Idle sessions are under a leaf.
+//!
+//! Where changes have no room one of the writers merges, beside the upkeep; the others sleep until
+//! there is room. If each of them merged or looked by turns, switches of threads would take more
+//! time than merges.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use entresol_tier::{Error, ErrorKind, SessionOptions, Tiered, Timestamp};
 use entresol_tree::{Progress, Session, Tree, TreeOptions, TreeStatistics};
@@ -17,6 +22,10 @@ const CALLERS_MAX: usize = 32;
 const DEPTH: usize = 32;
 /// A leaf is read at once.
 const READ_BUFFER_BYTES: usize = 16 << 10;
+/// A writer that merges rests so long where the device has to answer first.
+const AWAITING: Duration = Duration::from_micros(100);
+/// The others wait so long for room, at most: the journal may have some before memory has.
+const ROOM_WAIT: Duration = Duration::from_millis(2);
 
 /// The tables, once they are open. Thread-safe.
 #[derive(Debug)]
@@ -27,6 +36,11 @@ pub(super) struct Tables {
     opening: Mutex<Opening>,
     sessions: Mutex<Sessions>,
     returned: Condvar,
+    /// Held by the writer that merges.
+    relieving: Mutex<()>,
+    /// Held while room is looked for, and while it is told of: nobody misses what is told.
+    room: Mutex<()>,
+    has_room: Condvar,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +71,9 @@ impl Tables {
             opening: Mutex::new(Opening::Allowed),
             sessions: Mutex::default(),
             returned: Condvar::new(),
+            relieving: Mutex::default(),
+            room: Mutex::default(),
+            has_room: Condvar::new(),
         }
     }
 
@@ -109,7 +126,29 @@ impl Tables {
 
     /// Merges what waits, as far as memory or the journal ask for it.
     pub(super) fn maintain(&self, now: Timestamp) -> Result<Progress, Error> {
-        self.opened().map_or(Ok(Progress::default()), |tree| tree.maintain_tables(now))
+        let Some(tree) = self.opened() else { return Ok(Progress::default()) };
+        let progress = tree.maintain_tables(now)?;
+        if progress.did_work && tree.has_room() {
+            drop(self.room.lock());
+            self.has_room.notify_all();
+        }
+        Ok(progress)
+    }
+
+    /// Merges, for a writer that found no room, or waits until somebody else who does has made
+    /// some, or for a moment.
+    pub(super) fn relieve(&self, now: Timestamp) -> Result<(), Error> {
+        if let Some(_alone) = self.relieving.try_lock() {
+            if !self.maintain(now)?.did_work {
+                std::thread::park_timeout(AWAITING);
+            }
+            return Ok(());
+        }
+        let mut room = self.room.lock();
+        let lacks_room = self.opened().is_some_and(|tree| !tree.has_room());
+        let most = if lacks_room { ROOM_WAIT } else { AWAITING };
+        self.has_room.wait_for(&mut room, most);
+        Ok(())
     }
 
     pub(super) fn statistics(&self) -> Option<TreeStatistics> {

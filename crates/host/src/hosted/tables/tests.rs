@@ -28,22 +28,23 @@ fn tiered(device: &Arc<MemoryDevice>, journal_bytes: u64) -> Arc<Tiered> {
 
 /// Puts a row into the ordered table `rows`.
 fn put_row(host: &HostedStore<()>, number: u32) -> Result<()> {
-    let put = |session: &mut Session| {
-        let table = session.table(Timestamp(1), b"rows")?;
-        let key = number.to_be_bytes();
-        let write = Write { table: &table, key: &key, action: Action::Put(&[7; 100]) };
-        let batch = WriteBatch { writes: &[write], durability: None };
-        let mut ended = Ok(());
-        let mut visit = |_, outcome: Result<Outcome<'_>>| {
-            ended = outcome.map(drop);
-        };
-        session.write(1, Timestamp(1), batch, &mut visit);
-        while session.in_flight() > 0 {
-            session.poll(1, Timestamp(1), &mut visit)?;
-        }
-        ended
+    host.with_tables(|session| put(session, number)).unwrap()
+}
+
+fn put(session: &mut Session, number: u32) -> Result<()> {
+    let table = session.table(Timestamp(1), b"rows")?;
+    let key = number.to_be_bytes();
+    let write = Write { table: &table, key: &key, action: Action::Put(&[7; 100]) };
+    let batch = WriteBatch { writes: &[write], durability: None };
+    let mut ended = Ok(());
+    let mut visit = |_, outcome: Result<Outcome<'_>>| {
+        ended = outcome.map(drop);
     };
-    host.with_tables(put).unwrap()
+    session.write(1, Timestamp(1), batch, &mut visit);
+    while session.in_flight() > 0 {
+        session.poll(1, Timestamp(1), &mut visit)?;
+    }
+    ended
 }
 
 fn has_row(host: &HostedStore<()>, number: u32) -> bool {
@@ -91,6 +92,35 @@ fn ordered_tables_are_opened_when_asked_for_and_settled_when_the_store_is_closed
     let waiting = host.figures().unwrap().tree.unwrap().waiting_bytes;
     assert!(waiting < 1000, "{waiting}");
     host.close().unwrap();
+}
+
+/// Each of many writers merged, or looked whether it could: threads were switched more than rows
+/// were merged.
+#[test]
+fn one_writer_without_room_merges_and_the_others_wait_for_it() {
+    let device = Arc::new(MemoryDevice::new(64 << 20).unwrap());
+    let tiered = tiered(&device, 4 << 20);
+    let tables = Tables::new(TreeOptions { waiting_bytes_max: 64 << 10, ..TreeOptions::default() });
+    let tree = tables.open(&tiered, Timestamp(1)).unwrap();
+    let mut rows = 0;
+    while tables.with_session(&tree, |session| put(session, rows)).unwrap().is_ok() {
+        rows += 1;
+    }
+    assert!(!tree.has_room());
+    let written = |tree: &Tree| tree.statistics().page_bytes;
+    let merging = tables.relieving.lock();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..4).for_each(|_| tables.relieve(Timestamp(1)).unwrap()));
+        }
+    });
+    assert_eq!(written(&tree), 0, "another one merged");
+    drop(merging);
+    while !tree.has_room() {
+        tables.relieve(Timestamp(1)).unwrap();
+    }
+    assert!(written(&tree) > 0);
+    tables.with_session(&tree, |session| put(session, rows)).unwrap().unwrap();
 }
 
 #[test]
