@@ -16,8 +16,8 @@ use crate::world::{NOW, World};
 const ROWS: u64 = 1_000;
 /// Half of all reads and writes are of so many.
 const HOT_ROWS: u64 = 20;
-const STEPS: usize = 10_000;
-const READS_MAX: usize = 24;
+const STEPS: usize = 30_000;
+const READS_MAX: usize = 96;
 
 fn key(number: u64) -> Vec<u8> {
     format!("row {number:04}").into_bytes()
@@ -183,7 +183,7 @@ fn change(world: &mut World) {
 
 #[test]
 fn no_read_finds_a_row_as_it_was_before_the_read_began() {
-    for seed in seeds(6) {
+    for seed in seeds(9) {
         eprintln!("ENTRESOL_SEED={seed}");
         let mut world = World::late(seed);
         (world.options.waiting_bytes_max, world.cache_bytes) = (8 << 10, Some(0));
@@ -206,7 +206,7 @@ fn no_read_finds_a_row_as_it_was_before_the_read_began() {
                 let Some(Open { tree, tables, .. }) = &world.open else { unreachable!() };
                 reads.push(Read::begin(tree, &tables[0], asked, began));
             }
-            let turns = world.random.below(3) as usize;
+            let turns = world.random.below(6) as usize;
             world.maintain(turns).expect("maintenance");
             reads.retain_mut(|read| {
                 // Much happens while it waits.
