@@ -97,7 +97,7 @@ impl Engine {
         if idle && shard.has_victim() {
             // No writer goes on with it, and sweeps pass it over.
             drop(shard);
-            return self.reclaim_one(number, now).map(|_| false);
+            return self.end_under_way(number, now).map(|()| false);
         }
         if !idle || shard.notes.len() == 0 {
             return Ok(idle && shard.log.pending_writes() == 0);

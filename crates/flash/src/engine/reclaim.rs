@@ -82,10 +82,6 @@ impl Engine {
         mut victim: Victim,
         (now, patience): (Timestamp, Patience),
     ) -> Result<Progress> {
-        if patience == Patience::Returns && !victim.is_empty() {
-            // Whoever maintains may have something else to do while the device reads.
-            shard.begin_reading(&mut victim);
-        }
         while shard.awaits_read(&mut victim) {
             if patience == Patience::Returns {
                 shard.leave_victim(victim);

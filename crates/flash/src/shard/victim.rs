@@ -206,7 +206,7 @@ impl Shard {
     }
 
     /// Sees to it that the victim is read; true while that is under way.
-    pub(crate) fn begin_reading(&mut self, victim: &mut Victim) -> bool {
+    fn begin_reading(&mut self, victim: &mut Victim) -> bool {
         if matches!(victim.stage, Stage::Chosen) {
             let start = self.log.shape().address(victim.number, 0);
             if let Some(memory) = self.log.in_memory(start) {

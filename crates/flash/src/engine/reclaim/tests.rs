@@ -1,13 +1,11 @@
 //! Reclaim beside others that wait for it.
 
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use entresol_device::{
-    Completion, Counters, Device, Error, ErrorKind, Geometry, IoBuffer, MemoryDevice, Queue,
-    QueueOptions, Result, WriteRequest,
+    Counters, Device, Geometry, IoBuffer, MemoryDevice, Queue, QueueOptions, Result,
 };
 
 use crate::format::{
@@ -21,49 +19,6 @@ use crate::{Budget, Store, StoreOptions};
 struct WatchedDevice {
     memory: MemoryDevice,
     at_read: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    refuses_reads: Arc<AtomicBool>,
-}
-
-/// A queue that may have no room for reads: whoever wants something read reads it then.
-struct WatchedQueue {
-    queue: Box<dyn Queue>,
-    refuses_reads: Arc<AtomicBool>,
-}
-
-impl Queue for WatchedQueue {
-    fn read(&mut self, token: u64, offset: u64, length: usize) -> Result<()> {
-        if self.refuses_reads.load(Ordering::SeqCst) {
-            return Err(Error::new(ErrorKind::Busy, "a queue without reads"));
-        }
-        self.queue.read(token, offset, length)
-    }
-    fn write(&mut self, request: WriteRequest<'_>) -> Result<()> {
-        self.queue.write(request)
-    }
-    fn sync(&mut self, token: u64) -> Result<()> {
-        self.queue.sync(token)
-    }
-    fn submit(&mut self) -> Result<()> {
-        self.queue.submit()
-    }
-    fn reap(&mut self, wait_for: usize, completions: &mut Vec<Completion>) -> Result<()> {
-        self.queue.reap(wait_for, completions)
-    }
-    fn in_flight(&self) -> usize {
-        self.queue.in_flight()
-    }
-    fn depth(&self) -> usize {
-        self.queue.depth()
-    }
-    fn poll_fd(&self) -> Option<RawFd> {
-        self.queue.poll_fd()
-    }
-}
-
-impl WatchedDevice {
-    fn over(memory: MemoryDevice) -> WatchedDevice {
-        WatchedDevice { memory, at_read: Mutex::default(), refuses_reads: Arc::default() }
-    }
 }
 
 impl Device for WatchedDevice {
@@ -89,8 +44,7 @@ impl Device for WatchedDevice {
         self.memory.discard(offset, length)
     }
     fn queue(&self, options: QueueOptions) -> Result<Box<dyn Queue>> {
-        let refuses_reads = Arc::clone(&self.refuses_reads);
-        Ok(Box::new(WatchedQueue { queue: self.memory.queue(options)?, refuses_reads }))
+        self.memory.queue(options)
     }
     fn counters(&self) -> &Counters {
         self.memory.counters()
@@ -123,7 +77,7 @@ fn filled(device: &Arc<WatchedDevice>, segment_bytes: u32) -> Store {
 #[test]
 fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
     let memory = MemoryDevice::new(16 << 20).unwrap();
-    let device = Arc::new(WatchedDevice::over(memory));
+    let device = Arc::new(WatchedDevice { memory, at_read: Mutex::default() });
     let store = filled(&device, 64 << 10);
     let engine = Arc::clone(&store.engine);
     // Another reclaim, and one who waits for it.
@@ -152,7 +106,6 @@ fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
         });
         noted.store(went, Ordering::SeqCst);
     }));
-    device.refuses_reads.store(true, Ordering::SeqCst);
     engine.reclaim_one(0, Timestamp(1)).unwrap();
     assert!(device.at_read.lock().unwrap().is_none(), "a victim was read");
     assert!(!went_on.load(Ordering::SeqCst), "one who waits went on in the middle of a reclaim");
@@ -165,7 +118,7 @@ fn whoever_waits_for_reclaims_waits_for_those_that_begin_meanwhile() {
 fn released_segments_become_free_with_little_padding_while_puts_go_on() {
     for maintained in [false, true] {
         let memory = MemoryDevice::new(64 << 20).unwrap();
-        let device = Arc::new(WatchedDevice::over(memory));
+        let device = Arc::new(WatchedDevice { memory, at_read: Mutex::default() });
         let store = filled(&device, 512 << 10);
         let mut session = store.session(SessionOptions::default()).unwrap();
         for number in 0..120_000_u64 {
