@@ -42,9 +42,6 @@ const OPEN_TABLES_BYTES: u64 = 8 << 20;
 const ENTRY_BYTES: u64 = 6;
 const PAGES_PERCENT: u64 = 112;
 const PAUSE: Duration = Duration::from_millis(1);
-const REST: Duration = Duration::from_micros(500);
-/// The same where the device is about to answer.
-const AWAITING: Duration = Duration::from_micros(100);
 const BUDGET: Budget = Budget { segments: 4 };
 /// Bytes of the part of a key that names its table, where there are many.
 const NAME_BYTES: usize = 8;
@@ -196,9 +193,8 @@ impl Merges {
         let body = move || {
             while !ended.load(Ordering::Relaxed) {
                 // A store that cannot be kept is poisoned: who writes is told so.
-                let done = tree.maintain(now(), BUDGET).unwrap_or_default();
-                if !done.did_work {
-                    std::thread::park_timeout(if done.awaits_device { AWAITING } else { REST });
+                if let Some(rest) = tree.maintain(now(), BUDGET).unwrap_or_default().rest() {
+                    std::thread::park_timeout(rest);
                 }
             }
         };

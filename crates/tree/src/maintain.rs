@@ -33,6 +33,7 @@ mod marking;
 mod merging;
 mod passes;
 mod placing;
+mod progress;
 mod settled;
 
 use std::borrow::Cow;
@@ -58,21 +59,13 @@ use leaving::{Leaving, Rounds, node_changes};
 use merging::{Absorbed, Made, Merged, Site, Work, read_ahead};
 use passes::{End, Pass, Passes, Position};
 use placing::LargeRows;
+pub use progress::Progress;
 
 /// Most leaves of a round.
 const ROUND_LEAVES: usize = 1024;
 /// An inner node is written after so many changes: after a crash a search goes so many leaves to
 /// the right at most.
 const NODE_CHANGES: u32 = 32;
-
-/// What a step of maintenance did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Whether it did anything; if not, it may rest a while.
-    pub did_work: bool,
-    /// It goes on when the device has answered: call again within a millisecond.
-    pub awaits_device: bool,
-}
 
 /// The rounds' state.
 pub(crate) struct Maintainer {

@@ -292,8 +292,7 @@ impl Shared {
         submit_all(session, now, removes)
     }
 
-    /// Removes pages that are there, and that nothing names, without a read of those that were read
-    /// before.
+    /// Removes pages that nothing names, and that may be there, without a read.
     pub(crate) fn remove_old(
         &self,
         session: &mut entresol_tier::Session,

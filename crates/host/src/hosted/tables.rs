@@ -22,10 +22,11 @@ const CALLERS_MAX: usize = 32;
 const DEPTH: usize = 32;
 /// A leaf is read at once.
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// A writer that merges rests so long where the device has to answer first.
-const AWAITING: Duration = Duration::from_micros(100);
-/// The others wait so long for room, at most: the journal may have some before memory has.
+/// Writers wait so long for another one to make room, at most: the journal may have some before
+/// memory has.
 const ROOM_WAIT: Duration = Duration::from_millis(2);
+/// The same where memory has room by now: it was the journal that had none.
+const JOURNAL_WAIT: Duration = Duration::from_micros(100);
 
 /// The tables, once they are open. Thread-safe.
 #[derive(Debug)]
@@ -139,14 +140,14 @@ impl Tables {
     /// some, or for a moment.
     pub(super) fn relieve(&self, now: Timestamp) -> Result<(), Error> {
         if let Some(_alone) = self.relieving.try_lock() {
-            if !self.maintain(now)?.did_work {
-                std::thread::park_timeout(AWAITING);
+            if let Some(rest) = self.maintain(now)?.rest() {
+                std::thread::park_timeout(rest);
             }
             return Ok(());
         }
         let mut room = self.room.lock();
         let lacks_room = self.opened().is_some_and(|tree| !tree.has_room());
-        let most = if lacks_room { ROOM_WAIT } else { AWAITING };
+        let most = if lacks_room { ROOM_WAIT } else { JOURNAL_WAIT };
         self.has_room.wait_for(&mut room, most);
         Ok(())
     }

@@ -167,8 +167,7 @@ fn rows_of_1700_bytes_cost_what_they_may() {
     assert_eq!(read(&present, &absent), 0);
 }
 
-/// Delta pages of leaves that are written anew were read once more when they were removed, and so
-/// were leaves that others had absorbed.
+/// Delta pages of leaves that are written anew were read once more when they were removed.
 #[test]
 fn pages_that_merges_have_read_go_without_another_read() {
     let mut small = Large::of(100);

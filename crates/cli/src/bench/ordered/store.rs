@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use entresol_device::Preparation;
 use entresol_tier::{
@@ -46,10 +46,6 @@ const CHANGE_SHARE: f64 = 4.0 / 3.0;
 const READ_BUFFER_BYTES: usize = 16 << 10;
 /// Segments reclaimed before the tables are asked again.
 const BUDGET: Budget = Budget { segments: 4 };
-/// How long the thread of merges rests where there is nothing to do.
-const REST: Duration = Duration::from_micros(500);
-/// The same where the device is about to answer.
-const AWAITING: Duration = Duration::from_micros(100);
 
 /// Sizes that follow from a setup.
 #[derive(Debug, Clone, Copy)]
@@ -256,9 +252,8 @@ impl Merges {
         let body = move || {
             while !ended.load(Ordering::Relaxed) {
                 // A store that cannot be kept is poisoned: who writes is told so.
-                let done = tree.maintain(now(), BUDGET).unwrap_or_default();
-                if !done.did_work {
-                    std::thread::park_timeout(if done.awaits_device { AWAITING } else { REST });
+                if let Some(rest) = tree.maintain(now(), BUDGET).unwrap_or_default().rest() {
+                    std::thread::park_timeout(rest);
                 }
             }
         };
