@@ -1,6 +1,5 @@
 package io.entresol.grid;
 
-import io.entresol.infinispan.EntresolStoreConfiguration;
 import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
@@ -68,7 +67,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private final Set<String> taken = ConcurrentHashMap.newKeySet();
     private final Set<Borrowed> borrowed = ConcurrentHashMap.newKeySet();
     /** Caches that recover and are being started, this node's own and those of others. */
-    private final Set<String> waiting = ConcurrentHashMap.newKeySet();
+    private final Map<String, CompletableFuture<Void>> waiting = new ConcurrentHashMap<>();
     /** The latest to make caches, by name: of those that there are, and some that failed. */
     private final Map<String, Attempt> attempts = new ConcurrentHashMap<>();
     /** What caches that were removed have on this node's disks, until somebody removes that. */
@@ -133,13 +132,13 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         Optional<Set<String>> running = others.cachesOfRunning();
         Set<String> there = ClusterState.caches(cacheManager);
         made.entrySet().removeIf(each -> there.contains(each.getKey())
-                || recovers(each.getValue()) && !start(each.getKey(), each.getValue(),
+                || SavedCaches.recovers(each.getValue()) && !start(each.getKey(), each.getValue(),
                         !there.isEmpty() || lacks(running, each.getKey())));
         makes = true;
-        if (!made.values().stream().allMatch(DeployedCaches::recovers)) {
+        if (!made.values().stream().allMatch(SavedCaches::recovers)) {
             Optional<Set<String>> first = others.cachesOfRunningAfterEarlier();
             Set<String> known = ClusterState.caches(cacheManager);
-            made.entrySet().removeIf(each -> !recovers(each.getValue())
+            made.entrySet().removeIf(each -> !SavedCaches.recovers(each.getValue())
                     && (known.contains(each.getKey()) || isForgotten(each.getKey(), first)));
         }
         return made;
@@ -181,7 +180,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     @Override
     public CompletionStage<Void> createCache(String name, String template,
             Configuration configuration, EnumSet<CacheContainerAdmin.AdminFlag> flags) {
-        return blockingManager.supplyBlocking(() -> begin(name), name).thenCompose(attempt -> {
+        return formerStart(name, configuration).thenCompose(over ->
+                blockingManager.supplyBlocking(() -> begin(name), name)).thenCompose(attempt -> {
             CompletionStage<Void> made;
             try {
                 made = super.createCache(name, template, configuration, NOT_SAVED);
@@ -200,6 +200,17 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                         () -> end(name, attempt, failure), name)
                         .thenCompose(ended -> failure == null ? done()
                                 : CompletableFuture.failedFuture(failure)));
+    }
+
+    /**
+     * The start of a former cache of the name, with other options, which goes on here. It is about
+     * to find that the cache was undeployed, since the others have the new one.
+     */
+    private CompletionStage<Void> formerStart(String name, Configuration configuration) {
+        CompletableFuture<Void> start = waiting.get(name);
+        Configuration former = SecurityActions.getCacheConfiguration(cacheManager, name);
+        return start == null || former == null || former.matches(configuration) ? done()
+                : start.copy().completeOnTimeout(null, PATIENCE_SECONDS, TimeUnit.SECONDS);
     }
 
     private Attempt begin(String name) {
@@ -387,7 +398,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
      */
     void abandon(String name) {
         synchronized (stores) {
-            if (waiting.contains(name)) {
+            if (waiting.containsKey(name)) {
                 note(name);
             } else if (saved.has(name) && !isMaking(name) && !cacheManager.isRunning(name)) {
                 note(name);
@@ -404,7 +415,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     void sweep(String name) {
         synchronized (stores) {
             abandon(name);
-            if (waiting.contains(name)) {
+            if (waiting.containsKey(name)) {
                 return;
             }
             if (isMaking(name)
@@ -419,7 +430,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     /** Whether a cache that recovers is being started here, and may wait in its start. */
     boolean isStarting(String name) {
-        return waiting.contains(name);
+        return waiting.containsKey(name);
     }
 
     /** Starts a cache that another node waits in, and that this one never heard of. */
@@ -486,11 +497,6 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         }
     }
 
-    private static boolean recovers(Configuration configuration) {
-        return configuration.persistence().stores().stream().anyMatch(store ->
-                store instanceof EntresolStoreConfiguration ours && ours.recovers());
-    }
-
     /**
      * Starts a cache that recovers; whether it runs. If not, the node serves its others. Where the
      * cluster has caches, this one may have been undeployed, and a node whose store is gone cannot
@@ -505,7 +511,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
                 SecurityActions.defineConfiguration(cacheManager, name, configuration);
             }
-            waiting.add(name);
+            waiting.put(name, new CompletableFuture<>());
         }
         try (Borrowed others = beside ? Borrowed.begin(cacheManager, name) : null;
                 Offer told = Offer.begin(cacheManager, name,
@@ -526,7 +532,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
             }
             return false;
         } finally {
-            waiting.remove(name);
+            waiting.remove(name).complete(null);
         }
     }
 
@@ -534,7 +540,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         Borrowed others = Borrowed.begin(cacheManager, name);
         borrowed.add(others);
         synchronized (stores) {
-            waiting.add(name);
+            waiting.put(name, new CompletableFuture<>());
         }
         if (refuses) {
             others.giveBack();
@@ -558,7 +564,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 drop(name);
             }
         } finally {
-            waiting.remove(name);
+            waiting.remove(name).complete(null);
             others.close();
             borrowed.remove(others);
         }

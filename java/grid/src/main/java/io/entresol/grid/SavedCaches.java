@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.EntresolStoreConfiguration;
 import io.entresol.infinispan.recovery.SyncedFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -24,6 +25,11 @@ final class SavedCaches {
     SavedCaches(Path file, Map<String, Configuration> read) {
         this.file = file;
         this.caches = new TreeMap<>(read);
+    }
+
+    static boolean recovers(Configuration configuration) {
+        return configuration.persistence().stores().stream().anyMatch(store ->
+                store instanceof EntresolStoreConfiguration ours && ours.recovers());
     }
 
     Map<String, Configuration> all() {
