@@ -6,7 +6,7 @@ use crate::java;
 use crate::kill;
 use crate::report::Report;
 use crate::seeded::Speed;
-use crate::{bench, book, fuzz, planted, simulate, tidy};
+use crate::{bench, book, fuzz, simulate, tidy};
 
 /// Seconds of arbitrary bytes for each decoder in the gate; the soak has more of everything.
 const FUZZ_SECONDS: u64 = 5;
@@ -85,7 +85,7 @@ fn run_long(report: &mut Report) -> Result<(), String> {
     report.perform("simulate", &repeat, &mut || simulate::simulate(0..SIMULATION_SEEDS, speed))?;
     let repeat = format!("cargo x fuzz --seconds {FUZZ_SECONDS}");
     report.perform("fuzz", &repeat, &mut || fuzz::fuzz(FUZZ_SECONDS, speed))?;
-    report.perform("planted", "cargo x planted", &mut || planted::check(None))?;
+    report.run("planted", &Invocation::cargo("x planted"))?;
     report.perform("bench smoke", "cargo x bench --smoke", &mut || bench::smoke())?;
     Ok(())
 }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::planted;
+
 /// Lines that are said again, of one step.
 const LINES_MAX: usize = 24;
 
@@ -54,6 +56,8 @@ fn names_a_failure(line: &str) -> bool {
         || line.contains("<<< ERROR!")
         || line.strip_prefix("[ERROR]   ").is_some_and(|rest| !rest.trim().is_empty())
         || line.contains("COMPILATION ERROR")
+        || line.starts_with(planted::NOT_CAUGHT)
+        || line.starts_with(planted::UNSOUND)
 }
 
 #[cfg(test)]
@@ -69,6 +73,8 @@ mod tests {
             "thread 'two' (12) panicked at src/lib.rs:3:5:",
             "left: 1, right: 2",
             "note: run with `RUST_BACKTRACE=1`",
+            "caught      canary   cargo test",
+            "NOT CAUGHT  parent-trusted   cargo test",
             "[ERROR] ",
             "[ERROR] Tests run: 5, Failures: 1 <<< FAILURE! -- in io.entresol.ATest",
             "[ERROR]   ATest.two:12 expected [1] but found [2]",
@@ -82,6 +88,7 @@ mod tests {
                 "test two ... FAILED",
                 "thread 'two' (12) panicked at src/lib.rs:3:5:",
                 "left: 1, right: 2",
+                "NOT CAUGHT  parent-trusted   cargo test",
                 "[ERROR] Tests run: 5, Failures: 1 <<< FAILURE! -- in io.entresol.ATest",
                 "[ERROR]   ATest.two:12 expected [1] but found [2]",
             ]

@@ -28,6 +28,11 @@ const FAILED: &str = " ... FAILED";
 /// The compiler of the project's own crates: it adds `--cfg planted`.
 const BUILD: (&str, &str) = ("RUSTC_WORKSPACE_WRAPPER", "scripts/planted-rustc");
 
+/// How the line of a bug begins that no test saw.
+pub(crate) const NOT_CAUGHT: &str = "NOT CAUGHT";
+/// How the line of tests begins that fail without a bug.
+pub(crate) const UNSOUND: &str = "fails with nothing planted";
+
 /// A planted bug may make a test run on for ever.
 const SECONDS_MAX: u64 = 600;
 
@@ -57,7 +62,7 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
 }
 
 /// Plants every bug, or the one called `name`; returns whether all were caught.
-pub(crate) fn check(name: Option<&str>) -> Result<bool, String> {
+fn check(name: Option<&str>) -> Result<bool, String> {
     let bugs: Vec<&Bug> = BUGS.iter().filter(|bug| name.is_none_or(|n| n == bug.name)).collect();
     if bugs.is_empty() {
         let known: Vec<&str> = names().collect();
@@ -72,13 +77,13 @@ pub(crate) fn check(name: Option<&str>) -> Result<bool, String> {
         let tests: BTreeSet<&str> = here.iter().map(|bug| bug.test).collect();
         let ending = run(&executable, NOTHING, &tests)?;
         if !is_sound(&ending, tests.len()) {
-            println!("{}\nfails with nothing planted: {target:?}", tail(&ending.output));
+            println!("{}\n{UNSOUND}: {target:?}", tail(&ending.output));
             return Ok(false);
         }
         for bug in here {
             let ending = run(&executable, bug.name, &BTreeSet::from([bug.test]))?;
             let caught = is_caught(&ending);
-            let word = if caught { "caught" } else { "NOT CAUGHT" };
+            let word = if caught { "caught" } else { NOT_CAUGHT };
             println!("{word:<10}  {:<40} {}", bug.name, replay(bug));
             if !caught {
                 println!("{}", tail(&ending.output));
