@@ -4,14 +4,14 @@
 //!
 //! The engine starts no thread and reads no clock; servers, libraries and commands take both from
 //! here, and so they do what the system knows of the process. What a process says of failures, and
-//! to whom, is its own; servers [`report`] it to the people who run them.
+//! to whom, is its own; servers have a log for the people who run them, see [`start_log`].
 
 mod buffers;
 mod clock;
 mod figures;
 mod hosted;
+mod logs;
 mod process;
-mod report;
 mod stall_watch;
 mod upkeep;
 
@@ -22,7 +22,7 @@ pub use hosted::{
     Answer, Extent, Failure, Figures, Given, HostedOptions, HostedStore, Outbox, PageEnd, Request,
     Scan, Waiter,
 };
+pub use logs::{LogFormat, LogLevel, set_log_level, start_log};
 pub use process::{ProcessFigures, allow_open_files, is_ignored, open_files};
-pub use report::report;
 pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};
 pub use upkeep::{Background, Upkeep, keep};

@@ -15,7 +15,6 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use entresol_host::report;
 use entresol_net::Stream;
 use entresol_volume::{Moment, Request as VolumeRequest, Run, VolumeId, Volumes};
 use entresol_wire::nbd::{
@@ -23,6 +22,7 @@ use entresol_wire::nbd::{
     Request, ServerHandshake, ServerStep, StatusFilter, TlsRule,
 };
 use rustls::ServerConfig;
+use tracing::warn;
 
 use crate::figures::Figures;
 use crate::listen::export_of;
@@ -421,7 +421,7 @@ impl Connection {
     fn give_up(&mut self, error: &Error, turn: &mut Turn<'_>) {
         turn.figures.protocol_errors += 1;
         let remote = &self.stream.addresses().remote;
-        report(&format!("client {remote} is dropped: {error}"));
+        warn!("client {remote} is dropped: {error}");
         self.phase = Phase::Closing;
         self.readable = false;
     }

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use entresol_device::{Attended, KeepAlive};
-use entresol_host::report;
 use entresol_net::{Listener, Stream};
 use entresol_volume::{Completion, Moment, Volumes};
 use entresol_wire::nbd::{Availability, TlsRule};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use tracing::error;
 
 use crate::connection::{Connection, Turn};
 use crate::control::{self, Administrator};
@@ -331,7 +331,7 @@ impl<'a> Service<'a> {
 
     fn finish(&mut self, completion: Completion, now: Moment) {
         let Some(waiting) = self.pending.remove(completion.token) else {
-            report(&format!("a volume answered token {} twice", completion.token));
+            error!("a volume answered token {} twice", completion.token);
             return;
         };
         self.figures.answered(now.0.saturating_sub(waiting.since_ns));
@@ -397,7 +397,7 @@ impl<'a> Service<'a> {
                 Some(Ok(Some(_))) => self.figures.refused += 1,
                 Some(Ok(None)) | None => return,
                 Some(Err(error)) => {
-                    report(&format!("clients wait, for none can be taken: {error}"));
+                    error!("clients wait, for none can be taken: {error}");
                     return;
                 }
             }
@@ -442,7 +442,7 @@ impl<'a> Service<'a> {
             let registry = self.poll.registry();
             match registry.register(&mut source, VOLUMES, Interest::READABLE) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    report(&format!("a volume's descriptor cannot be watched: {error}"));
+                    error!("a volume's descriptor cannot be watched: {error}");
                 }
                 _ => {}
             }
@@ -539,7 +539,7 @@ impl<'a> Service<'a> {
         self.accept_administrators();
         self.watch_volumes();
         if let Some(sentence) = self.figures.take_failures() {
-            report(&format!("a request failed: {sentence}"));
+            error!("a request failed: {sentence}");
         }
     }
 

@@ -11,9 +11,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use entresol_device::PendingIo;
-use entresol_host::{LOOK_INTERVAL, STOP_INTERVAL, Stalls, report};
+use entresol_host::{LOOK_INTERVAL, STOP_INTERVAL, Stalls};
 use entresol_volume::{Devices, Error, ErrorKind};
 use serde_json::{Value, json};
+use tracing::warn;
 
 use crate::control;
 use crate::published::Published;
@@ -45,7 +46,7 @@ impl StallWatch {
                 looked = Some(Instant::now());
                 let found = self.devices.unanswered();
                 let named: Vec<PendingIo> = found.iter().map(unanswered::named).collect();
-                stalls.look(&named).iter().for_each(|said| report(said));
+                stalls.look(&named).iter().for_each(|said| warn!("{said}"));
                 published.note(found);
             }
             if published.is_stale() {

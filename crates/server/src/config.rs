@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use entresol_device::{KeepAlive, machine_memory_bytes, memory_share};
+use entresol_host::{LogFormat, LogLevel};
 use entresol_net::SettingError;
 use entresol_tier::Durability;
 
@@ -344,6 +345,17 @@ impl Config {
     /// One cap for everything in memory, bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.size("memory")
+    }
+
+    pub(crate) fn log_level(&self) -> LogLevel {
+        self.text("log-level").parse().expect("a level that the table of keys has")
+    }
+
+    pub(crate) fn log_format(&self) -> LogFormat {
+        match self.text("log-format") {
+            "json" => LogFormat::Json,
+            _ => LogFormat::Text,
+        }
     }
 
     pub(crate) fn threads(&self) -> usize {

@@ -8,11 +8,11 @@ use entresol_device::{
     Device, DeviceList, FileDevice, FileOptions, Force, Growth, IoEngine, MadeFiles, Progress,
     Selection, boot_identity, machine_memory_bytes, on_all_processors, uring_refusal,
 };
-use entresol_host::report;
 use entresol_tier::{
     Admission, Compression, Durability, EncryptionKey, Error, OpenMode, Reclaim, SCRATCH_BYTES,
     StoreOptions, Tiered, TieredOptions, Timestamp, WriteMode,
 };
+use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
@@ -84,13 +84,13 @@ pub(crate) fn open(config: &Config, now: Timestamp) -> Result<Arc<Tiered>, Serve
     let opened = Tiered::open(device, options, now)
         .inspect_err(|_| files.remove())
         .map_err(|error| whole_memory(config, error))?;
-    config.refused_io().iter().for_each(|said| report(said));
-    config.vain_shards(shards).iter().for_each(|said| report(said));
-    opened.store().superblock_damage().iter().for_each(|damage| report(damage));
-    opened.store().former_buffers().notice().iter().for_each(|notice| report(notice));
+    config.refused_io().iter().for_each(|said| warn!("{said}"));
+    config.vain_shards(shards).iter().for_each(|said| warn!("{said}"));
+    opened.store().superblock_damage().iter().for_each(|damage| warn!("{damage}"));
+    opened.store().former_buffers().notice().iter().for_each(|notice| warn!("{notice}"));
     if let Some(directory) = config.buffer_directory() {
         let said = said_of(&leftover_buffers(&directory), &directory);
-        said.iter().for_each(|said| report(said));
+        said.iter().for_each(|said| info!("{said}"));
     }
     Ok(opened)
 }
@@ -332,7 +332,7 @@ fn progress() -> impl FnMut(Progress) {
         if shown.is_none_or(|shown| tenths > shown) {
             shown = Some(tenths);
             let mib = total_bytes >> 20;
-            report(&format!("making the data file: {} % of {mib} MiB", tenths * 10));
+            info!("making the data file: {} % of {mib} MiB", tenths * 10);
         }
     }
 }

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_host::{Upkeep, allow_open_files, is_ignored, keep, now, report};
+use entresol_host::{Upkeep, allow_open_files, is_ignored, keep, now, start_log};
 use entresol_net::{Admin, Listener, Stream, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tracing::{error, info, warn};
 
 use crate::client::clients_within;
 use crate::config::Config;
@@ -88,10 +89,10 @@ impl Doors {
         };
         ports.admin = admin.as_ref().map(Admin::address);
         if let Some(open) = ports.admin.filter(|address| !address.ip().is_loopback()) {
-            report(&format!(
+            warn!(
                 "the HTTP interface at {open} can be reached from other machines and asks for no \
                  password: whoever reaches it sees all figures, and no entries"
-            ));
+            );
         }
         Ok(Doors { users, listeners, ports, admin })
     }
@@ -244,7 +245,7 @@ impl RunningServer {
 impl Drop for RunningServer {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            report(&format!("the server did not stop cleanly: {error}"));
+            error!("the server did not stop cleanly: {error}");
         }
     }
 }
@@ -260,6 +261,13 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
 }
 
 fn run(mut config: Config) -> Result<(), ServeError> {
+    start_log(config.log_level(), config.log_format());
+    let read = config.file().map_or("none".into(), |file| file.display().to_string());
+    info!(
+        "entresol {}, process {}, configuration file: {read}",
+        env!("CARGO_PKG_VERSION"),
+        std::process::id()
+    );
     let opening = Arc::new(AtomicBool::new(true));
     let mut signals = stop_signals(&opening)
         .map_err(|error| ServeError::System("signals cannot be taken", error))?;
@@ -274,21 +282,21 @@ fn run(mut config: Config) -> Result<(), ServeError> {
     let server = doors.serve(config, Arc::clone(&tier), early).inspect_err(|_| {
         // Nothing was served: a checkpoint spares the next start a recovery.
         if let Err(error) = tier.close(now()) {
-            report(&format!("the store was not closed cleanly: {error}"));
+            error!("the store was not closed cleanly: {error}");
         }
     })?;
     drop(tier);
     announce(server.ports())
         .map_err(|error| ServeError::System("the ports cannot be written", error))?;
-    report("ready");
+    info!("ready");
     while signals.pending().next().is_none() {
         if server.wait_for_stop(Duration::from_millis(50)) {
             break;
         }
     }
-    report("stopping: finishing what is in flight");
+    info!("stopping: finishing what is in flight");
     server.stop()?;
-    report("stopped");
+    info!("stopped");
     Ok(())
 }
 
@@ -300,10 +308,10 @@ fn limit_clients(config: &mut Config) -> Result<(), ServeError> {
     };
     let (wanted, clients_max) = (config.clients_max(), clients_within(files, config.clients_max()));
     if clients_max < wanted {
-        report(&format!(
+        warn!(
             "`maxclients` is {clients_max} instead of {wanted}: the process may have {files} files \
              open; raise that (`ulimit -Hn`, `LimitNOFILE=` of the unit)"
-        ));
+        );
         config.set("maxclients", &clients_max.to_string())?;
     }
     Ok(())
@@ -358,13 +366,13 @@ impl Upkeep for ServerUpkeep {
         if self.0.wants_sync.swap(false, Ordering::AcqRel) {
             match self.0.tier.sync() {
                 Ok(()) => self.0.last_save_seconds.store(now().0 / 1000, Ordering::Relaxed),
-                Err(error) => report(&format!("a sync failed: {error}")),
+                Err(error) => error!("a sync failed: {error}"),
             }
         }
     }
 
     fn report(&mut self, error: &Error) {
-        report(&format!("background work fails: {error}"));
+        error!("background work fails: {error}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use entresol_device::PendingIo;
-use entresol_host::{FIGURES_WAIT, PendingAges, now};
+use entresol_host::{FIGURES_WAIT, PendingAges, now, set_log_level};
 use entresol_net::Stream;
 use entresol_tier::{Error, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
@@ -258,6 +258,7 @@ impl Shared {
     /// Lets `changed` hold instead of `config`, from the next command on.
     pub(crate) fn change_config(&self, config: &mut Config, changed: Config) {
         self.slow_ns.store(slow_ns_of(&changed), Ordering::Relaxed);
+        set_log_level(changed.log_level());
         *config = changed;
     }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use entresol_device::PendingIo;
-use entresol_host::{LOOK_INTERVAL, Losses, STOP_INTERVAL, Stalls, report};
+use entresol_host::{LOOK_INTERVAL, Losses, STOP_INTERVAL, Stalls};
+use tracing::{error, warn};
 
 use crate::error::ServeError;
 use crate::shared::Shared;
@@ -17,10 +18,10 @@ pub(crate) fn watch(shared: &Shared) -> Result<(), ServeError> {
         if now >= looked + LOOK_INTERVAL {
             looked = now;
             let oldest: Vec<PendingIo> = shared.oldest_pending().into_iter().collect();
-            stalls.look(&oldest).iter().for_each(|said| report(said));
+            stalls.look(&oldest).iter().for_each(|said| warn!("{said}"));
             let store = shared.tier.store();
             let lost = losses.look(store.ground(), store.buffers_remade());
-            lost.iter().for_each(|said| report(said));
+            lost.iter().for_each(|said| error!("{said}"));
         }
         std::thread::park_timeout(STOP_INTERVAL);
     }

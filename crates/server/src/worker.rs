@@ -25,11 +25,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use entresol_device::Attended;
-use entresol_host::{now, report};
+use entresol_host::now;
 use entresol_net::{Listener, Stream};
 use entresol_tier::{Session, Timestamp};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use tracing::{debug, error, warn};
 
 use crate::client::{Client, Facts};
 use crate::client_memory::Taken;
@@ -284,7 +285,7 @@ impl Worker {
     /// Hands the reads that were gathered to the device.
     fn hand_over_reads(&mut self) {
         if let Err(error) = self.engine.session().flush() {
-            report(&format!("reads cannot be handed to the device: {error}"));
+            error!("reads cannot be handed to the device: {error}");
         }
     }
 
@@ -329,7 +330,7 @@ impl Worker {
                 Some(Ok(Some(stream))) => stream,
                 Some(Ok(None)) | None => return,
                 Some(Err(error)) => {
-                    report(&format!("clients wait, for none can be taken: {error}"));
+                    error!("clients wait, for none can be taken: {error}");
                     self.clients_wait = true;
                     return;
                 }
@@ -377,6 +378,7 @@ impl Worker {
         if place == self.connections.len() {
             self.connections.push(None);
         }
+        debug!("client {} is served", connection.client.facts.address);
         self.connections[place] = Some(Box::new(connection));
         self.make_runnable(place);
     }
@@ -390,6 +392,7 @@ impl Worker {
         connection.stream.close();
         // The descriptor is closed next, which takes it out of the event queue in any case.
         let _ = connection.stream.deregister();
+        debug!("client {} has left", connection.client.facts.address);
         shared.clients.leave(connection.client.facts.id);
         shared.monitors.leave(&connection.client);
         let token = SlotToken::new(place, connection.generation, 0);
@@ -475,7 +478,7 @@ impl Worker {
             if is_stuck || (is_awaited && connection.is_hoarding(now, stall)) {
                 let address = &connection.client.facts.address;
                 let what = if is_stuck { "took and sent nothing" } else { "sent nothing more" };
-                report(&format!("client {address} is closed: it {what} for `stall-timeout`"));
+                warn!("client {address} is closed: it {what} for `stall-timeout`");
             } else if !connection.is_idle(now, idle) {
                 continue;
             }

@@ -4,14 +4,16 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 use entresol_device::Force;
-use entresol_host::allow_open_files;
+use entresol_host::{LogFormat, LogLevel, allow_open_files, start_log};
 use entresol_nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
 };
 use entresol_volume::Volumes;
 use signal_hook::iterator::Signals;
+use tracing::{info, warn};
 
 use super::cache::{CacheArgs, now};
 use crate::cleanup::stop_signals;
@@ -66,6 +68,19 @@ pub(crate) struct ServeArgs {
     /// Open backings although they are in use elsewhere
     #[arg(long)]
     force: bool,
+    /// The log, on the standard error stream, has lines of this level and those before it
+    #[arg(long, value_name = "LEVEL", default_value = "info",
+          value_parser = PossibleValuesParser::new(LogLevel::NAMES))]
+    log_level: String,
+    /// How a line of the log looks: for people, or an object of JSON for programs
+    #[arg(long, value_enum, default_value_t = LogForm::Text)]
+    log_format: LogForm,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogForm {
+    Text,
+    Json,
 }
 
 /// Serves until it is told to stop.
@@ -73,6 +88,7 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let mut signals = Signals::new(stop_signals())
         .map_err(|error| Failure::doing("cannot watch for signals", error))?;
     let options = args.options()?;
+    args.start_log()?;
     // Where the system does not tell, what it allows already has to do.
     let _ = allow_open_files();
     // A server that has the cache says so better than the lock on it.
@@ -88,17 +104,17 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let force = if args.force { Force::Yes } else { Force::No };
     let mut cache = args.cache.open(None, force)?;
     for (name, error) in cache.absent() {
-        say!("entresol: volume {name} is not exported: {error}");
+        warn!("volume {name} is not exported: {error}");
     }
     if cache.list().is_empty() {
-        say!("entresol: the cache has no volumes that can be exported");
+        warn!("the cache has no volumes that can be exported");
     }
     let stopper = server.stopper();
     let handle = signals.handle();
     let watcher = std::thread::spawn(move || signals.forever().for_each(|_| stopper.stop()));
     announce(args, server.ports())?;
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
-    say!("entresol: stopping: bringing the cache to rest");
+    info!("stopping: bringing the cache to rest");
     let watch = DeviceWatch::begin(cache.devices());
     let closed = cache.close(now()).map_err(Failure::from);
     drop(watch);
@@ -106,11 +122,24 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     // It has nothing left to watch for.
     drop(watcher.join());
     served.and(closed)?;
-    say!("entresol: stopped");
+    info!("stopped");
     Ok(())
 }
 
 impl ServeArgs {
+    fn start_log(&self) -> Outcome<()> {
+        let level = self.log_level.parse().map_err(Failure::CannotRun)?;
+        start_log(
+            level,
+            match self.log_format {
+                LogForm::Text => LogFormat::Text,
+                LogForm::Json => LogFormat::Json,
+            },
+        );
+        info!("entresol {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
+        Ok(())
+    }
+
     fn options(&self) -> Outcome<NbdOptions> {
         let files = TlsFiles::from_options(
             self.tls_cert.clone(),

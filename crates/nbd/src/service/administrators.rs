@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use entresol_host::report;
 use entresol_net::Listener;
 use entresol_volume::VolumeId;
 use entresol_wire::nbd::ReplyTo;
 use mio::Token;
 use serde_json::json;
+use tracing::error;
 
 use super::{ADMINISTRATORS_MAX, FIRST_ADMINISTRATOR, Service};
 use crate::control::{self, Administrator, Begun, Stand};
@@ -25,7 +25,7 @@ impl Service<'_> {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
                 Err(error) => {
-                    report(&format!("administrators wait, for none can be taken: {error}"));
+                    error!("administrators wait, for none can be taken: {error}");
                     return;
                 }
             };

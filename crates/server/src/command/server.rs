@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use entresol_host::open_files;
+use tracing::info;
 
 use super::arguments::{integer, is, shown};
 use super::pattern;
@@ -100,6 +101,10 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
                 demand_files(&config, &changed).map_err(|why| refused(&why))?;
             }
         }
+    }
+    for name in &named {
+        let value = changed.get(name).unwrap_or_default();
+        info!("client {} sets `{name}` to `{value}`", local.client.facts.address);
     }
     local.engine.shared.change_config(&mut config, changed);
     local.reply.simple("OK");

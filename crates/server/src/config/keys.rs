@@ -1,5 +1,7 @@
 //! The table of configuration keys.
 
+use entresol_host::LogLevel;
+
 use super::value::Kind;
 
 /// One key.
@@ -294,6 +296,19 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "10s",
         "How long a clean stop waits for clients to take their replies.",
     ),
+    live(
+        "log-level",
+        Kind::Choice(&LogLevel::NAMES),
+        "info",
+        "The log, on the standard error stream, has lines of this level and those before it.",
+    ),
+    key(
+        "log-format",
+        Kind::Choice(&["text", "json"]),
+        "text",
+        "How a line of the log looks: text for people, or an object of JSON for programs that \
+         collect logs.",
+    ),
 ];
 
 /// The key called `name`; `_` may stand for `-`.
@@ -323,7 +338,8 @@ pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
         "io-threads" => "`threads` is the number of threads that serve clients",
         "protected-mode" => "`bind` says who reaches the server",
         "daemonize" | "pidfile" | "supervised" => "a service manager keeps the server running",
-        "logfile" | "loglevel" => "messages go to the standard error",
+        "loglevel" => "`log-level` is the level of the log",
+        "logfile" => "the log goes to the standard error stream",
         _ => return None,
     };
     Some(instead)

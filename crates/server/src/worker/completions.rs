@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use entresol_host::report;
 use entresol_tier::{Error, Outcome, Timestamp};
 use entresol_wire::resp::Reply;
+use tracing::error;
 
 use super::execute::{Answered, write_read_answer, write_write_answer};
 use super::{Completes, Touches, Worker};
@@ -36,7 +36,7 @@ impl Worker {
             }
         });
         if let Err(error) = polled {
-            report(&format!("outcomes cannot be taken from the device: {error}"));
+            error!("outcomes cannot be taken from the device: {error}");
         }
     }
 

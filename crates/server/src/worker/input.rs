@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use entresol_host::report;
 use entresol_wire::resp::{Arguments, Decoded, Decoder, Limits};
+use tracing::warn;
 
 use super::claim::Claimed;
 use super::pipeline_prefetch::Ahead;
@@ -293,7 +293,7 @@ impl Worker {
             // body would be commands.
             connection.broken = true;
             let remote = &connection.stream.addresses().remote;
-            report(&format!("client {remote} is dropped: it speaks HTTP, and this port RESP"));
+            warn!("client {remote} is dropped: it speaks HTTP, and this port RESP");
             return Step::Taken;
         }
         let client = Rc::clone(&connection.client);

@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
-use entresol_host::report;
 use entresol_tier::Timestamp;
+use tracing::warn;
 
 use super::Worker;
 use crate::client_memory::Taken;
@@ -96,11 +96,11 @@ impl Worker {
         let kept = |taken: Taken| taken.bytes.saturating_sub(taken.replies);
         let is_claimed = connection.claim.granted > 0;
         if !is_claimed && kept(takes) > kept(before) && memory.is_exceeded() {
-            report(&format!(
+            warn!(
                 "client {} is closed: buffers of clients take more than {} bytes; raise `memory`",
                 connection.client.facts.address,
                 memory.max()
-            ));
+            );
             connection.broken = true;
         }
         self.engine.shared.hand_out(turns);
