@@ -3,6 +3,7 @@ package io.entresol.cassandra.node;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.Reader;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -13,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.yaml.snakeyaml.Yaml;
 import org.yaml.snakeyaml.error.YAMLException;
 
@@ -192,10 +194,12 @@ record NodeFolder(Path root) {
 
     /** Whether a process has ended; one whose parent has taken no note of it is still listed. */
     static boolean hasEnded(ProcessHandle process) {
-        try {
-            String facts = Files.readString(Path.of("/proc/" + process.pid() + "/stat"));
-            return facts.startsWith("Z", facts.lastIndexOf(')') + 2);
-        } catch (IOException gone) {
+        Path listed = Path.of("/proc/" + process.pid());
+        try (Stream<Path> threads = Files.list(listed.resolve("task"))) {
+            String facts = Files.readString(listed.resolve("stat"));
+            // The state is the first thread's. Until the others are gone too, they hold the ports.
+            return facts.startsWith("Z", facts.lastIndexOf(')') + 2) && threads.count() <= 1;
+        } catch (IOException | UncheckedIOException gone) {
             return !process.isAlive();
         }
     }
