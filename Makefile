@@ -6,6 +6,7 @@ PACKAGES_TEST := $(PACKAGES_JAVA) redis-server redis-tools nbdkit fio qemu-utils
 	python3-redis node-redis
 PACKAGES_OUTSIDE := fio nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-x86 \
 	busybox-static e2fsprogs fuse3
+PACKAGES_PEERS := golang-go python3-venv
 PACKAGES_DEMO := fio
 PACKAGES_BENCH := fio redis-server redis-tools memcached librocksdb-dev liblmdb-dev
 
@@ -28,7 +29,7 @@ docs:
 	@$(CARGO) x book
 
 soak:
-	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST) $(PACKAGES_OUTSIDE)
+	@scripts/packages $(PACKAGES_BUILD) $(PACKAGES_TEST) $(PACKAGES_OUTSIDE) $(PACKAGES_PEERS)
 	@$(CARGO) x soak
 
 clean:

@@ -7,6 +7,7 @@ use crate::invocation::Invocation;
 use crate::java;
 use crate::kill;
 use crate::outside;
+use crate::peers;
 use crate::report::Report;
 use crate::seeded::{Speed, Target};
 use crate::simulate;
@@ -109,8 +110,8 @@ pub(crate) fn smoke() -> Result<bool, String> {
 }
 
 /// `cargo x soak [--minutes N] [--seed S]`: kills at every level, then the seeded tests in turn,
-/// with seeds from S on, then Java on every JDK, then volumes against what others wrote. Without S
-/// no soak runs the seeds of another.
+/// with seeds from S on, then Java on every JDK, then volumes and Cassandra against what others
+/// wrote. Without S no soak runs the seeds of another.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let (minutes, first) = soak_options(arguments)?;
     let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
@@ -123,6 +124,7 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     }
     java::check_everything(&mut report, JVM_KILLS)?;
     outside::run_all(&mut report)?;
+    peers::run_all(&mut report)?;
     Ok(report.close())
 }
 

@@ -121,6 +121,11 @@ fn check(report: &mut Report, kills: u64, breadth: Breadth) -> Result<(), String
     Ok(())
 }
 
+/// The build of a module's jar, with those that it needs.
+pub(crate) fn package(module: &str) -> Invocation {
+    Invocation::new(&format!("{MAVEN} package -DskipTests --also-make --projects {module}"))
+}
+
 /// What operations of a heap take of the processor in Java, by either way of writing.
 pub(crate) fn measure(report: &mut Report) -> Result<(), String> {
     let modules = ["native", "heap", "examples"];

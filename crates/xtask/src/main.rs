@@ -15,6 +15,7 @@ mod java;
 mod kill;
 mod lane;
 mod outside;
+mod peers;
 mod planted;
 mod report;
 mod seeded;
@@ -94,6 +95,12 @@ const TASKS: &[Task] = &[
         arguments: "[NAME | --all]",
         summary: "volumes against libnbd, fio, nbdkit and QEMU: kills, faults, a guest's disk",
         perform: outside::perform,
+    },
+    Task {
+        name: "peers",
+        arguments: "[NAME]",
+        summary: "suites of gocql and cqlsh on a stock Cassandra node and on ours, test by test",
+        perform: peers::perform,
     },
     Task {
         name: "java",
