@@ -24,7 +24,7 @@ mod unanswered;
 mod validate;
 
 pub use connection::RESIDENCY_CONTEXT;
-pub use entresol_net::{SettingError, TlsFiles};
+pub use entresol_net::{SettingError, Tls, TlsFiles};
 pub use error::NbdError;
 pub use figures::metrics;
 pub use listen::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};

@@ -6,11 +6,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use entresol_net::{Address, Admin, Listener, SettingError, Stream, TlsFiles};
+use entresol_net::{Address, Admin, Listener, SettingError, Stream, Tls, TlsFiles};
 use entresol_volume::VolumeInfo;
 use entresol_wire::nbd::{BlockSizes, Export, ExportFlags, TlsRule};
 use mio::net::{TcpStream, UnixStream};
-use rustls::ServerConfig;
 
 use crate::error::NbdError;
 
@@ -89,7 +88,7 @@ pub(crate) struct Listening {
     pub(crate) only_client: Option<Stream>,
     pub(crate) control: Option<Listener>,
     pub(crate) admin: Option<Admin>,
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) tls_rule: TlsRule,
     pub(crate) ports: NbdPorts,
 }
@@ -97,7 +96,7 @@ pub(crate) struct Listening {
 impl Listening {
     /// Opens what `options` name. Clients that connect wait.
     pub(crate) fn open(options: &NbdOptions) -> Result<Listening, NbdError> {
-        let tls = options.tls.as_ref().map(TlsFiles::server_config).transpose()?;
+        let tls = options.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
         let tls_rule = match (&tls, options.tls_demand) {
             (None, _) => TlsRule::Off,
             (Some(_), TlsDemand::Required) => TlsRule::Required,

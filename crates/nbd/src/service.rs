@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use entresol_device::{Attended, KeepAlive};
-use entresol_net::{Listener, Stream};
+use entresol_net::{Listener, Stream, Tls};
 use entresol_volume::{Completion, Moment, Volumes};
 use entresol_wire::nbd::{Availability, TlsRule};
 use mio::unix::SourceFd;
@@ -95,6 +95,11 @@ impl NbdServer {
     /// What stops it.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.stop))
+    }
+
+    /// Its certificates, which can be read again while it serves; none without TLS.
+    pub fn tls(&self) -> Option<Arc<Tls>> {
+        self.listening.tls.clone()
     }
 
     /// Serves `volumes` until it is stopped; `clock` tells their moments. What the volumes have not
@@ -494,6 +499,7 @@ impl<'a> Service<'a> {
             None => Availability::Serving,
             Some(_) => Availability::Stopping,
         };
+        let tls = self.listening.tls.as_ref().map(|tls| tls.config());
         let mut turn = Turn {
             place,
             volumes: self.volumes,
@@ -501,7 +507,7 @@ impl<'a> Service<'a> {
             figures: &mut self.figures,
             scratch: &mut self.scratch,
             now,
-            tls: self.listening.tls.as_ref(),
+            tls: tls.as_ref(),
             tls_rule: if self.listening.tls.is_some() {
                 self.listening.tls_rule
             } else {

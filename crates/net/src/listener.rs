@@ -12,10 +12,10 @@ use listenfd::ListenFd;
 use mio::event::Source;
 use mio::net::{TcpListener, UnixListener, UnixStream};
 use nix::errno::Errno;
-use rustls::ServerConfig;
 
 use crate::error::SettingError;
 use crate::stream::Stream;
+use crate::tls::Tls;
 
 /// Clients that are gone before they were taken, at most, before others have their turn.
 const GONE_IN_A_ROW_MAX: usize = 1000;
@@ -35,7 +35,7 @@ pub enum Address<'a> {
 }
 
 enum Socket {
-    Tcp(TcpListener, Option<Arc<ServerConfig>>),
+    Tcp(TcpListener, Option<Arc<Tls>>),
     Unix(UnixListener, PathBuf, Owner),
 }
 
@@ -109,7 +109,7 @@ impl Listener {
     }
 
     /// From now on clients of a TCP socket speak TLS from their first byte on, if `tls` says how.
-    pub fn secure(&mut self, tls: Option<&Arc<ServerConfig>>) {
+    pub fn secure(&mut self, tls: Option<&Arc<Tls>>) {
         if let Socket::Tcp(_, with) = &mut self.socket {
             *with = tls.cloned();
         }
@@ -149,7 +149,7 @@ impl Listener {
         first_there(|| match &self.socket {
             Socket::Tcp(listener, tls) => {
                 let (stream, _) = listener.accept()?;
-                Ok(Stream::tcp(stream, tls.as_ref()))
+                Ok(Stream::tcp(stream, tls.as_ref().map(|tls| tls.config()).as_ref()))
             }
             Socket::Unix(listener, path, _) => {
                 let (stream, _) = listener.accept()?;

@@ -1,7 +1,7 @@
 //! TLS out of PEM files.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -86,6 +86,40 @@ impl TlsFiles {
             wrong("tls-cert", format!("certificate and key do not go together: {error}"))
         })?;
         Ok(Arc::new(config))
+    }
+}
+
+/// How a server's connections speak TLS, from files that it can read again while it serves.
+/// Connections that are there go on as they began. Thread-safe.
+#[derive(Debug)]
+pub struct Tls {
+    files: TlsFiles,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// TLS as `files` say now.
+    ///
+    /// # Errors
+    /// As of [`TlsFiles::server_config`].
+    pub fn open(files: TlsFiles) -> Result<Tls, SettingError> {
+        let config = RwLock::new(files.server_config()?);
+        Ok(Tls { files, config })
+    }
+
+    /// How the next connection speaks it.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the files again, for connections to come.
+    ///
+    /// # Errors
+    /// As of [`TlsFiles::server_config`]; then all stays as it was.
+    pub fn reload(&self) -> Result<(), SettingError> {
+        let config = self.files.server_config()?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
     }
 }
 

@@ -242,6 +242,29 @@ impl Config {
         Ok(())
     }
 
+    /// The configuration as a start with its file would make it now, but for keys that only a
+    /// restart changes; and those of these that the file has otherwise.
+    pub(crate) fn read_again(&self) -> Result<(Config, Vec<&'static str>), ConfigError> {
+        let Some(file) = &self.file else { return Ok((self.clone(), Vec::new())) };
+        let mut fresh = Config { arguments: self.arguments.clone(), ..Config::default() };
+        for name in self.arguments.keys() {
+            fresh.values.insert(name, self.text(name).to_owned());
+        }
+        fresh.read_file(file.clone())?;
+        let mut now = self.clone();
+        let mut waits = Vec::new();
+        for key in KEYS {
+            let value = fresh.text(key.name);
+            if key.change == Change::Live {
+                now.values.insert(key.name, value.to_owned());
+            } else if value != self.text(key.name) {
+                waits.push(key.name);
+            }
+        }
+        now.changed.clear();
+        Ok((now, waits))
+    }
+
     /// Writes what was set while the server ran to the file that was read, whose other lines and
     /// comments stay. The file is replaced as a whole.
     pub(crate) fn rewrite(&self, file: &Path) -> io::Result<()> {

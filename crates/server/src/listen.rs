@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use entresol_net::{Address, Listener, SettingError};
-use rustls::ServerConfig;
+use entresol_net::{Address, Listener, SettingError, Tls};
 
 use crate::config::{Config, ConfigError};
 use crate::shared::Ports;
@@ -19,7 +18,7 @@ use crate::users::Users;
 pub(crate) fn open(
     config: &Config,
     users: &Users,
-    tls: Option<&Arc<ServerConfig>>,
+    tls: Option<&Arc<Tls>>,
 ) -> Result<(Vec<Listener>, Ports), ConfigError> {
     let demand = |found| demand_passwords(found, users);
     let mut listeners = Listener::inherited()?;
@@ -53,7 +52,7 @@ fn reached(listeners: &[Listener]) -> Result<Ports, SettingError> {
 }
 
 /// Refuses an address that other machines reach while someone gets in without a password.
-fn demand_passwords(address: SocketAddr, users: &Users) -> Result<(), SettingError> {
+pub(crate) fn demand_passwords(address: SocketAddr, users: &Users) -> Result<(), SettingError> {
     if address.ip().is_loopback() || users.all_have_passwords() {
         return Ok(());
     }

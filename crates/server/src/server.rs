@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_host::{Upkeep, allow_open_files, is_ignored, keep, now, start_log};
-use entresol_net::{Admin, Listener, Stream, TlsFiles};
+use entresol_host::{Upkeep, allow_open_files, keep, now, start_log};
+use entresol_net::{Admin, Listener, Stream, Tls, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,6 +25,7 @@ use crate::error::ServeError;
 use crate::listen;
 use crate::loading;
 use crate::lock::lock;
+use crate::reload;
 use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
 use crate::users::{Users, verify};
 use crate::watch::watch;
@@ -67,6 +68,7 @@ impl Server {
 /// Everything a server needs besides its store, found to be in order.
 struct Doors {
     users: Users,
+    tls: Option<Arc<Tls>>,
     listeners: Vec<Listener>,
     ports: Ports,
     admin: Option<Admin>,
@@ -81,7 +83,7 @@ impl Doors {
         };
         let files = (config.tls_cert(), config.tls_key(), config.tls_client_ca());
         let files = TlsFiles::from_options(files.0, files.1, files.2)?;
-        let tls = files.as_ref().map(TlsFiles::server_config).transpose()?;
+        let tls = files.map(Tls::open).transpose()?.map(Arc::new);
         let (listeners, mut ports) = listen::open(config, &users, tls.as_ref())?;
         let admin = match config.admin_port() {
             Some(port) => Some(Admin::open(config.admin_bind(), port)?),
@@ -94,7 +96,7 @@ impl Doors {
                  password: whoever reaches it sees all figures, and no entries"
             );
         }
-        Ok(Doors { users, listeners, ports, admin })
+        Ok(Doors { users, tls, listeners, ports, admin })
     }
 
     /// Serves `tier`, `early` clients first; returns once others can connect.
@@ -104,7 +106,7 @@ impl Doors {
         tier: Arc<Tiered>,
         early: Vec<Stream>,
     ) -> Result<RunningServer, ServeError> {
-        let Doors { users, listeners, ports, admin } = self;
+        let Doors { users, tls, listeners, ports, admin } = self;
         let system = |error| ServeError::System("an event queue cannot be made", error);
         let mut polls = Vec::new();
         let mut wakers = Vec::new();
@@ -118,7 +120,8 @@ impl Doors {
         let (stop, stopped) = channel();
         let client_bytes_max = data::client_memory_bytes(config.memory_bytes()) as usize;
         let depth = config.io_depth();
-        let parts = Parts { tier, config, users, wakers, verifier, savers, stop, client_bytes_max };
+        let parts =
+            Parts { tier, config, users, tls, wakers, verifier, savers, stop, client_bytes_max };
         let shared = Arc::new(Shared::new(parts));
         shared.ports.get_or_init(|| ports);
         let mut server = RunningServer {
@@ -169,6 +172,15 @@ impl RunningServer {
             }
             Err(RecvTimeoutError::Disconnected) => true,
         }
+    }
+
+    /// Reads users, certificates and the configuration file again; clients that are there go on.
+    /// The log says what changed.
+    ///
+    /// # Errors
+    /// A sentence for each of them that cannot be used and stays as it was.
+    pub fn reload(&self) -> Result<(), Vec<String>> {
+        reload::all(&self.shared)
     }
 
     /// Stops cleanly: takes no more clients, finishes what is in flight, writes what is owed, and
@@ -269,8 +281,8 @@ fn run(mut config: Config) -> Result<(), ServeError> {
         std::process::id()
     );
     let opening = Arc::new(AtomicBool::new(true));
-    let mut signals = stop_signals(&opening)
-        .map_err(|error| ServeError::System("signals cannot be taken", error))?;
+    let mut signals =
+        signals(&opening).map_err(|error| ServeError::System("signals cannot be taken", error))?;
     limit_clients(&mut config)?;
     // First what is quick and cheap to refuse: a new data file may take minutes to make.
     let mut doors = Doors::open(&config)?;
@@ -289,9 +301,14 @@ fn run(mut config: Config) -> Result<(), ServeError> {
     announce(server.ports())
         .map_err(|error| ServeError::System("the ports cannot be written", error))?;
     info!("ready");
-    while signals.pending().next().is_none() {
-        if server.wait_for_stop(Duration::from_millis(50)) {
+    while !server.wait_for_stop(Duration::from_millis(50)) {
+        let came: Vec<i32> = signals.pending().collect();
+        if came.iter().any(|signal| *signal != SIGHUP) {
             break;
+        }
+        if !came.is_empty() {
+            // The log says what cannot be used.
+            let _ = server.reload();
         }
     }
     info!("stopping: finishing what is in flight");
@@ -317,16 +334,14 @@ fn limit_clients(config: &mut Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The signals that ask for a clean stop. While `opening`, they end the process at once: a data
-/// file may take minutes to make, and nothing is lost that the next opening would miss.
-fn stop_signals(opening: &Arc<AtomicBool>) -> std::io::Result<Signals> {
-    // The end of the terminal, unless whoever started the server said that it is to go on.
-    let hangup = Some(SIGHUP).filter(|signal| !is_ignored(*signal));
-    let all: Vec<i32> = [SIGTERM, SIGINT].into_iter().chain(hangup).collect();
-    for signal in &all {
-        signal_hook::flag::register_conditional_default(*signal, Arc::clone(opening))?;
+/// The signals that ask for a clean stop, and SIGHUP, which asks for a reload. While `opening`, the
+/// former end the process at once: a data file may take minutes to make, and nothing is lost that
+/// the next opening would miss.
+fn signals(opening: &Arc<AtomicBool>) -> std::io::Result<Signals> {
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(opening))?;
     }
-    Signals::new(all)
+    Signals::new([SIGTERM, SIGINT, SIGHUP])
 }
 
 /// Writes the line that names the ports.

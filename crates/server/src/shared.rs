@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use entresol_device::PendingIo;
 use entresol_host::{FIGURES_WAIT, PendingAges, now, set_log_level};
-use entresol_net::Stream;
+use entresol_net::{Stream, Tls};
 use entresol_tier::{Error, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
@@ -35,7 +35,8 @@ pub(crate) struct Shared {
     /// The configuration; `CONFIG SET` changes it.
     pub(crate) config: Mutex<Config>,
     /// Who may do what.
-    pub(crate) users: Users,
+    users: RwLock<Arc<Users>>,
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Who is connected.
     pub(crate) clients: Clients,
     /// Who watches every command.
@@ -160,6 +161,7 @@ pub(crate) struct Parts {
     pub(crate) tier: Arc<Tiered>,
     pub(crate) config: Config,
     pub(crate) users: Users,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,
@@ -183,7 +185,8 @@ impl Shared {
             tier: parts.tier,
             slow_ns: AtomicU64::new(slow_ns_of(&parts.config)),
             config: Mutex::new(parts.config),
-            users: parts.users,
+            users: RwLock::new(Arc::new(parts.users)),
+            tls: parts.tls,
             clients: Clients::default(),
             monitors: Monitors::default(),
             absences: Arc::default(),
@@ -260,6 +263,16 @@ impl Shared {
         self.slow_ns.store(slow_ns_of(&changed), Ordering::Relaxed);
         set_log_level(changed.log_level());
         *config = changed;
+    }
+
+    /// Who may use the server now.
+    pub(crate) fn users(&self) -> Arc<Users> {
+        Arc::clone(&self.users.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on clients say that they are one of these.
+    pub(crate) fn set_users(&self, users: Users) {
+        *self.users.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(users);
     }
 
     /// Wakes whom the gate says.

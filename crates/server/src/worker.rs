@@ -370,7 +370,7 @@ impl Worker {
         self.free_places.pop();
         self.next_generation = (self.next_generation + 1) & GENERATION_MASK;
         let token = SlotToken::new(place, self.next_generation, 0);
-        let client = Rc::new(Client::new(facts, shared.users.initial(), token));
+        let client = Rc::new(Client::new(facts, shared.users().initial(), token));
         let limits = input::limits_of(shared, &client);
         let mut connection = Connection::new(stream, client, self.next_generation, limits);
         // Whoever did so on its way here told this worker already.

@@ -9,14 +9,14 @@ use clap::{Args, ValueEnum};
 use entresol_device::Force;
 use entresol_host::{LogFormat, LogLevel, allow_open_files, start_log};
 use entresol_nbd::{
-    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, TlsDemand, TlsFiles,
+    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand, TlsFiles,
 };
 use entresol_volume::Volumes;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::cache::{CacheArgs, now};
-use crate::cleanup::stop_signals;
 use crate::failure::{Failure, Outcome};
 
 /// Options of `entresol volume serve`.
@@ -85,7 +85,7 @@ enum LogForm {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
-    let mut signals = Signals::new(stop_signals())
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Failure::doing("cannot watch for signals", error))?;
     let options = args.options()?;
     args.start_log()?;
@@ -111,7 +111,13 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     }
     let stopper = server.stopper();
     let handle = signals.handle();
-    let watcher = std::thread::spawn(move || signals.forever().for_each(|_| stopper.stop()));
+    let tls = server.tls();
+    let watcher = std::thread::spawn(move || {
+        signals.forever().for_each(|signal| match signal {
+            SIGHUP => reload(tls.as_deref()),
+            _ => stopper.stop(),
+        });
+    });
     announce(args, server.ports())?;
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
     info!("stopping: bringing the cache to rest");
@@ -124,6 +130,17 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     served.and(closed)?;
     info!("stopped");
     Ok(())
+}
+
+/// Reads the certificates again; clients that are there go on.
+fn reload(tls: Option<&Tls>) {
+    match tls.map(Tls::reload) {
+        None => info!("there are no certificates to be read again"),
+        Some(Ok(())) => info!("certificates are read again"),
+        Some(Err(why)) => {
+            error!("key `{}`: {}; certificates stay as they were", why.key(), why.detail());
+        }
+    }
 }
 
 impl ServeArgs {

@@ -205,7 +205,7 @@ fn victims(local: &Local<'_, '_>) -> Result<Victims, Failure> {
         } else if is(option, "LADDR") {
             victims.local_address = Some(shown(value));
         } else if is(option, "USER") {
-            if local.engine.shared.users.find(value).is_none() {
+            if local.engine.shared.users().find(value).is_none() {
                 let text = format!("ERR No such user '{}'", shown(value));
                 return Err(Failure::new(text));
             }

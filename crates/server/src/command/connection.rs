@@ -56,7 +56,7 @@ pub(crate) fn reset(local: &mut Local<'_, '_>) -> Outcome {
     client.speak(Protocol::Resp2);
     client.silence.set(Silence::Off);
     lock(&client.facts.name).clear();
-    let initial = local.engine.shared.users.initial();
+    let initial = local.engine.shared.users().initial();
     *lock(&client.facts.user) = "default".to_owned();
     *client.user.borrow_mut() = initial;
     local.reply.simple("RESET");
@@ -75,7 +75,8 @@ pub(crate) fn auth<'a>(request: &Request<'a>) -> Result<Plan<'a>, Failure> {
                 None => (b"default".as_slice(), arguments.at(1)),
             };
             let needs_none = |user: Arc<User>| user.password().is_none();
-            if arguments.len() == 2 && steps.engine.shared.users.find(name).is_some_and(needs_none)
+            if arguments.len() == 2
+                && steps.engine.shared.users().find(name).is_some_and(needs_none)
             {
                 return Err(Failure::fixed(
                     "ERR AUTH <password> called without any password configured for the default \
@@ -92,10 +93,12 @@ pub(crate) fn auth<'a>(request: &Request<'a>) -> Result<Plan<'a>, Failure> {
 /// long as a wrong password.
 async fn authenticate(steps: &Steps, name: &[u8], password: &[u8]) -> Result<(), Failure> {
     let shared = &steps.engine.shared;
-    let user = shared.users.find(name);
+    let user = shared.users().find(name);
     let hash = match &user {
         Some(user) => user.password().map(str::to_owned),
-        None => Some(shared.users.iter().find_map(|user| user.password()).unwrap_or("").to_owned()),
+        None => {
+            Some(shared.users().iter().find_map(|user| user.password()).unwrap_or("").to_owned())
+        }
     };
     let right = match hash {
         None => true,

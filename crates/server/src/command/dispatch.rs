@@ -129,6 +129,7 @@ static EXECUTIONS: &[(&str, Execution)] = &[
     ("acl|whoami", Local(server::acl_whoami)),
     ("acl|list", Local(server::acl_list)),
     ("acl|users", Local(server::acl_users)),
+    ("acl|load", Local(server::acl_load)),
     ("acl|cat", Local(server::acl_cat)),
     ("acl|help", Local(introspection::help)),
     ("time", Local(server::time)),

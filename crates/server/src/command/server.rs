@@ -17,6 +17,7 @@ use crate::config::{Change, Config, KEYS, parse_duration};
 use crate::failure::Failure;
 use crate::lock::lock;
 use crate::meter::Counted;
+use crate::reload;
 use crate::shared::Saver;
 
 type Outcome = Result<(), Failure>;
@@ -112,7 +113,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 /// Refuses more clients than `before` if the process may not have the files open that they take.
-fn demand_files(before: &Config, changed: &Config) -> Result<(), String> {
+pub(crate) fn demand_files(before: &Config, changed: &Config) -> Result<(), String> {
     let wanted = changed.clients_max();
     let possible = open_files().map_or(wanted, |files| clients_within(files, wanted));
     if possible >= wanted || wanted <= before.clients_max() {
@@ -152,16 +153,28 @@ pub(crate) fn acl_whoami(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn acl_list(local: &mut Local<'_, '_>) -> Outcome {
-    let users = &local.engine.shared.users;
+    let users = local.engine.shared.users();
     local.reply.array(users.iter().len());
     users.iter().for_each(|user| local.reply.bulk(user.described().as_bytes()));
     Ok(())
 }
 
 pub(crate) fn acl_users(local: &mut Local<'_, '_>) -> Outcome {
-    let users = &local.engine.shared.users;
+    let users = local.engine.shared.users();
     local.reply.array(users.iter().len());
     users.iter().for_each(|user| local.reply.bulk(user.name.as_bytes()));
+    Ok(())
+}
+
+pub(crate) fn acl_load(local: &mut Local<'_, '_>) -> Outcome {
+    match reload::users(&local.engine.shared) {
+        Ok(Some(_)) => local.reply.simple("OK"),
+        Ok(None) => {
+            let text = "ERR this server has no file of users; start it with `users` = FILE";
+            return Err(Failure::new(text.to_owned()));
+        }
+        Err(why) => return Err(Failure::new(format!("ERR {why}; users stay as they were"))),
+    }
     Ok(())
 }
 

@@ -299,6 +299,8 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "6.0.0", "All users with what they may do."),
     spec("acl|users", 2, ADMIN | DANGEROUS)
         .about(Server, "6.0.0", "The names of all users."),
+    spec("acl|load", 2, ADMIN | DANGEROUS)
+        .about(Server, "6.0.0", "Reads the file of users again; clients stay who they are."),
     spec("acl|cat", -2, 0)
         .about(Server, "6.0.0", "Groups of commands, or the commands of one."),
     spec("acl|help", 2, 0)

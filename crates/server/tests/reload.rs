@@ -1,0 +1,162 @@
+//! What a running server reads again: users, certificates, its configuration file.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
+mod support;
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use entresol_server::{Config, RunningServer, Server, user_line};
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use support::{Client, TempDir, store};
+
+/// A server out of files that tests write anew.
+struct Reloaded {
+    directory: TempDir,
+    server: RunningServer,
+}
+
+impl Reloaded {
+    fn start() -> Reloaded {
+        let directory = TempDir::new();
+        let this = |name: &str| directory.path(name).to_str().unwrap().to_owned();
+        certify(&directory);
+        write_users(&directory, &["alice"]);
+        std::fs::write(directory.path("conf"), "memory = 512MiB\nmaxclients = 20\n").unwrap();
+        let mut config = Config::default();
+        config.read_file(directory.path("conf")).unwrap();
+        let files = [("users", "users"), ("tls-cert", "cert"), ("tls-key", "key")];
+        for (key, file) in files {
+            config.set(key, &this(file)).unwrap();
+        }
+        config.set("port", "0").unwrap();
+        let server = Server::start(config, store(None)).unwrap();
+        Reloaded { directory, server }
+    }
+
+    /// A client that trusts the certificate of now, and is `user`.
+    fn client(&self, user: &str) -> (TlsClient, String) {
+        let trusted = trusting(&self.directory.path("cert"));
+        let mut client = tls_client(self.server.ports().resp[0], &trusted);
+        let answer = client.call(&format!("AUTH {user} secret"));
+        (client, answer)
+    }
+}
+
+type TlsClient = Client<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>;
+
+fn certify(directory: &TempDir) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(directory.path("cert"), made.cert.pem()).unwrap();
+    std::fs::write(directory.path("key"), made.key_pair.serialize_pem()).unwrap();
+}
+
+fn write_users(directory: &TempDir, names: &[&str]) {
+    let lines: Vec<String> =
+        names.iter().map(|name| user_line(name, "secret", "+@all ~*").unwrap()).collect();
+    std::fs::write(directory.path("users"), lines.join("\n")).unwrap();
+}
+
+fn trusting(certificate: &Path) -> Arc<ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+fn tls_client(address: SocketAddr, config: &Arc<ClientConfig>) -> TlsClient {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = rustls::ClientConnection::new(Arc::clone(config), name).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    Client::new(rustls::StreamOwned::new(connection, stream))
+}
+
+const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+
+#[test]
+fn certificates_and_users_that_are_swapped_under_load_count_for_new_clients_and_lose_nobody() {
+    let reloaded = Reloaded::start();
+    let (mut watcher, answer) = reloaded.client("alice");
+    assert_eq!(answer, "+OK\r\n");
+    let loaders: Vec<_> = (0..4)
+        .map(|number| {
+            let (mut client, answer) = reloaded.client("alice");
+            assert_eq!(answer, "+OK\r\n");
+            std::thread::spawn(move || {
+                let mut calls = 0;
+                // Until the end of the load is said through the server itself.
+                while client.call("GET over") == "$-1\r\n" {
+                    assert_eq!(client.call(&format!("SET k{number} {calls}")), "+OK\r\n");
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    for swap in 0..5 {
+        let user = format!("user{swap}");
+        certify(&reloaded.directory);
+        write_users(&reloaded.directory, &[&user]);
+        reloaded.server.reload().unwrap();
+        assert_eq!(reloaded.client(&user).1, "+OK\r\n", "it shows the new certificate");
+        assert_eq!(reloaded.client("alice").1, WRONG);
+        assert_eq!(watcher.call("ACL WHOAMI"), "$5\r\nalice\r\n");
+    }
+    assert_eq!(watcher.call("SET over yes"), "+OK\r\n");
+    for loader in loaders {
+        assert!(loader.join().unwrap() > 0);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_used_leave_everything_as_it_was() {
+    let reloaded = Reloaded::start();
+    let before = trusting(&reloaded.directory.path("cert"));
+    std::fs::write(reloaded.directory.path("users"), "bob secret +@all").unwrap();
+    std::fs::write(reloaded.directory.path("key"), "no key").unwrap();
+    std::fs::write(reloaded.directory.path("conf"), "maxclients = many\n").unwrap();
+    let refused = reloaded.server.reload().unwrap_err();
+    let expected = [
+        ("users line 1: key `users`", "users stay as they were"),
+        ("key `tls-key`", "certificates stay as they were"),
+        ("conf line 1: key `maxclients`", "the configuration stays as it was"),
+    ];
+    assert_eq!(refused.len(), expected.len(), "{refused:?}");
+    for (said, (what, end)) in refused.iter().zip(expected) {
+        assert!(said.contains(what) && said.ends_with(end), "{said}");
+    }
+    let mut client = tls_client(reloaded.server.ports().resp[0], &before);
+    assert_eq!(client.call("AUTH alice secret"), "+OK\r\n");
+    let refused = client.call("ACL LOAD");
+    assert!(refused.contains("users line 1") && refused.contains("as they were"), "{refused}");
+}
+
+#[test]
+fn live_keys_are_as_a_start_would_make_them_and_others_wait_for_it() {
+    let reloaded = Reloaded::start();
+    let (mut client, _) = reloaded.client("alice");
+    assert_eq!(client.call("CONFIG SET maxclients 30"), "+OK\r\n");
+    std::fs::write(
+        reloaded.directory.path("conf"),
+        "memory = 256MiB\nmaxclients = 40\nlog-level = warn\n",
+    )
+    .unwrap();
+    reloaded.server.reload().unwrap();
+    assert!(client.call("CONFIG GET maxclients").ends_with("\r\n40\r\n"));
+    assert!(client.call("CONFIG GET log-level").ends_with("\r\nwarn\r\n"));
+    assert!(client.call("CONFIG GET memory").ends_with("\r\n512MiB\r\n"));
+    write_users(&reloaded.directory, &["alice", "carol"]);
+    assert_eq!(client.call("ACL LOAD"), "+OK\r\n");
+    assert_eq!(client.call("ACL USERS"), "*2\r\n$5\r\nalice\r\n$5\r\ncarol\r\n");
+}
