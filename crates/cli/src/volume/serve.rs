@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use entresol_device::Force;
-use entresol_host::{LogFormat, LogLevel, allow_open_files, start_log};
+use entresol_host::{LogFormat, LogLevel, Supervisor, allow_open_files, start_log};
 use entresol_nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand, TlsFiles,
 };
@@ -112,14 +113,17 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let stopper = server.stopper();
     let handle = signals.handle();
     let tls = server.tls();
+    announce(args, server.ports())?;
+    let supervisor = Arc::new(Supervisor::ready());
+    let told = Arc::clone(&supervisor);
     let watcher = std::thread::spawn(move || {
         signals.forever().for_each(|signal| match signal {
-            SIGHUP => reload(tls.as_deref()),
+            SIGHUP => told.reload(|| reload(tls.as_deref())),
             _ => stopper.stop(),
         });
     });
-    announce(args, server.ports())?;
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
+    supervisor.stopping();
     info!("stopping: bringing the cache to rest");
     let watch = DeviceWatch::begin(cache.devices());
     let closed = cache.close(now()).map_err(Failure::from);
