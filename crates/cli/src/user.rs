@@ -1,16 +1,19 @@
 //! `entresol user add`: makes a line of the server's users file.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal};
 
 use clap::{Args, Subcommand};
 
 use crate::failure::{Failure, Outcome};
 
+/// Longest line with a password.
+const LINE_BYTES_MAX: u64 = 4096;
+
 /// What is done about users.
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserCommand {
-    /// Ask for a password, or read it from the standard input where that is no terminal, and print
-    /// the user's line for the users file
+    /// Ask for a password, or read a line of the standard input where that is no terminal, and
+    /// print the user's line for the users file
     #[command(after_help = "Example:\n  entresol user add alice < password >> /etc/entresol/users")]
     Add(AddArgs),
 }
@@ -50,16 +53,44 @@ fn asked(name: &str) -> Outcome<String> {
     Ok(password)
 }
 
-/// The password on the standard input.
+/// The password in the first line of the standard input.
 fn piped() -> Outcome<String> {
-    let mut password = String::new();
-    std::io::stdin()
-        .read_to_string(&mut password)
+    first_line(std::io::stdin().lock())
+}
+
+fn first_line(input: impl BufRead) -> Outcome<String> {
+    let mut line = String::new();
+    input
+        .take(LINE_BYTES_MAX)
+        .read_line(&mut line)
         .map_err(|e| Failure::doing("cannot read the password from the standard input", e))?;
-    let password = password.trim_end_matches(['\r', '\n']);
+    let password = line.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
-        let text = "expected a password on the standard input, found nothing";
+        let text = "expected a password in the first line of the standard input, found nothing";
         return Err(Failure::CannotRun(text.to_owned()));
     }
+    if line.len() as u64 == LINE_BYTES_MAX {
+        return Err(Failure::CannotRun(format!(
+            "expected a password of less than {LINE_BYTES_MAX} bytes in the first line of the \
+             standard input, found more"
+        )));
+    }
     Ok(password.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What followed the first line was a part of the password, which nobody could type.
+    #[test]
+    fn the_password_on_the_standard_input_is_its_first_line() {
+        let read = |text: &[u8]| first_line(text).map_err(|error| error.to_string());
+        assert_eq!(read(b"s3 cret\r\nmore\n").as_deref(), Ok("s3 cret"));
+        assert_eq!(read(b"s3cret").as_deref(), Ok("s3cret"));
+        for nothing in [&b""[..], b"\n", b"\r\nmore"] {
+            assert!(read(nothing).unwrap_err().contains("found nothing"));
+        }
+        assert!(read(&[b'x'; 5000]).unwrap_err().contains("4096 bytes"));
+    }
 }
