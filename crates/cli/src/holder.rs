@@ -39,7 +39,7 @@ pub(crate) struct HolderArgs {
     #[command(flatten)]
     access: AccessArgs,
     /// Space of the entries, a server's database number; 0 otherwise
-    #[arg(long)]
+    #[arg(short = 'n', long, visible_alias = "db")]
     space: Option<u16>,
     /// Ordered table whose rows the entries are: its name as text, or as hex:DIGITS
     #[arg(long, value_name = "NAME", value_parser = str::parse::<Bytes>)]

@@ -58,7 +58,7 @@ pub(crate) struct DumpArgs {
     #[command(flatten)]
     store: StoreArgs,
     /// Space to dump; all otherwise
-    #[arg(long)]
+    #[arg(short = 'n', long, visible_alias = "db")]
     space: Option<u16>,
     /// Ordered table whose rows to dump: its name as text, or as hex:DIGITS
     #[arg(long, value_name = "NAME", conflicts_with = "space", value_parser = str::parse::<Bytes>)]
