@@ -40,7 +40,7 @@ mod units;
 mod user;
 mod volume;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -66,6 +66,17 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve a data directory or devices over RESP
+    ///
+    /// The first line of output names the ports, for example `listening port=6379`.
+    /// Each option is also a key of the file that `--config` names, and an environment variable.
+    #[command(
+        version,
+        after_help = "\
+Examples:
+  entresol serve --dir /var/lib/entresol --memory 1GiB --capacity 100GiB
+  entresol serve --devices /dev/nvme0n1 --durability synced --admin-port 8080
+  ENTRESOL_MEMORY=1GiB entresol serve --config /etc/entresol/entresol.conf"
+    )]
     Serve(serve::ServeArgs),
     /// Load CSV or JSON lines into a store or a server
     Load(transfer::LoadArgs),
@@ -101,7 +112,13 @@ fn main() -> ExitCode {
     end_when_output_fails();
     let arguments = act::named_by_link(std::env::args_os().collect());
     let arguments = pblio::respelled(arguments, &options_of("pblio"));
-    let cli = Cli::parse_from(arguments);
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) if arguments.get(1).is_some_and(|command| command == "serve") => {
+            return answered(&serve::with_advice(error, &arguments));
+        }
+        Err(error) => return answered(&error),
+    };
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Load(args) => transfer::load(args),
@@ -125,6 +142,17 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// Says what is wrong with a command line, or the help or version that it asks for.
+fn answered(answer: &clap::Error) -> ExitCode {
+    if answer.use_stderr() || std::io::stdout().is_terminal() {
+        let _nobody_reads = answer.print();
+    } else {
+        // By the way that notices when nobody can have read it.
+        print!("{}", answer.render());
+    }
+    ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2))
 }
 
 /// Lets the program end without a word when its output goes into a pipe that was closed, as `head`

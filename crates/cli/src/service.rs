@@ -16,6 +16,7 @@ use crate::address::Address;
 use crate::cleanup::{self, forget_child};
 use crate::client::{Client, Reply};
 use crate::failure::{Failure, Outcome};
+use crate::serve;
 
 /// A running `entresol serve`.
 #[derive(Debug)]
@@ -35,6 +36,10 @@ impl Service {
             .map_err(|e| Failure::doing("cannot find this program's own file", e))?;
         let mut command = Command::new(program);
         command.arg("serve").args(["--port", "0"]).args(options);
+        // The server is this command's own: what the user's environment says is for another.
+        for name in serve::variables() {
+            command.env_remove(name);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = cleanup::spawn(&mut command)
             .map_err(|e| Failure::doing("cannot start the server", e))?;

@@ -21,11 +21,12 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_entresol");
 fn serve_tells_its_version_and_help_lists_its_options() {
     let version = entresol(&["serve", "--version"]);
     assert!(version.status.success());
-    assert!(version.stdout.starts_with(b"entresol "));
+    assert_eq!(version.stdout, b"entresol-serve 0.1.0\n");
     for help in [&["help", "serve"][..], &["serve", "--help"]] {
         let output = entresol(help);
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && text.contains("--memory <a size"), "{help:?}: {text}");
+        assert!(output.status.success() && text.contains("--memory <SIZE>"), "{help:?}: {text}");
+        assert!(text.contains("[env: ENTRESOL_MEMORY]"), "{help:?}: {text}");
     }
 }
 
@@ -34,10 +35,48 @@ fn options_of_redis_server_lead_to_those_that_serve_here() {
     for (option, instead) in [
         ("--requirepass", "`users`"),
         ("--maxmemory", "`memory`"),
-        ("--maxmemory-policy", "`reclaim = cache`"),
+        ("--maxmemory-policy", "`reclaim` = `cache`"),
         ("--appendonly", "`durability`"),
     ] {
-        refused_with(&["serve", option, "x"], &["there is no such key", instead]);
+        refused_with(&["serve", option, "x"], &["unexpected argument", option, instead]);
+    }
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_both_over_the_file() {
+    let directory = Directory::new("environment");
+    let text = "timeout = '1s'\nstall-timeout = '2s'\nmaxclients = 3\n";
+    let file = directory.file("entresol.conf", text).display().to_string();
+    let data = directory.path("data");
+    let mut program = interruptible();
+    program.envs([
+        ("ENTRESOL_CONFIG", file.as_str()),
+        ("ENTRESOL_TIMEOUT", "4s"),
+        ("ENTRESOL_STALL_TIMEOUT", "5s"),
+        // What Kubernetes says of a service of this name.
+        ("ENTRESOL_PORT", "tcp://10.0.0.1:6379"),
+    ]);
+    let options = ["--dir", &data, "--capacity", "64MiB", "--timeout", "6s"];
+    let served = Served::start_by(program, &directory, &options);
+    let mut client = served.client();
+    for (key, value) in [("timeout", "6"), ("stall-timeout", "5s"), ("maxclients", "3")] {
+        assert_eq!(client.call(&[b"CONFIG", b"GET", key.as_bytes()]), "*2");
+        assert_eq!([client.reply(), client.reply()], [key, value]);
+    }
+    served.stop();
+}
+
+#[test]
+fn a_wrong_value_in_the_environment_is_told_with_its_variable() {
+    let output = Command::new(PROGRAM)
+        .args(["serve", "--dir", "/nowhere"])
+        .env("ENTRESOL_MEMORY", "12GG")
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in ["environment variable ENTRESOL_MEMORY", "'--memory <SIZE>'", "found `12GG`"] {
+        assert!(said.contains(part), "expected {part} in: {said}");
     }
 }
 

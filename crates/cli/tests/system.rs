@@ -326,21 +326,21 @@ fn mistakes_on_the_command_line_are_told_with_key_expectation_and_next_step() {
         refused_with(&[&port[..], options].concat(), expected);
     };
     refused_with(&["serve"], &["`dir`", "--dir ./data"]);
-    refused_with(&["serve", "data"], &["--port 6379", "`data`"]);
+    refused_with(&["serve", "data"], &["unexpected argument 'data'", "entresol serve [OPTIONS]"]);
     refused_with(&["store", "info"], &["--dir DIR", "--devices A,B"]);
     refused_with(&["export"], &["--dir", "--target"]);
-    serve(&["--memroy", "1GiB"], &["`memroy`", "did you mean `memory`", "--help"]);
-    serve(&["--memory", "12GG"], &["`memory`", "512MB or 1GiB", "`12GG`"]);
+    serve(&["--memroy", "1GiB"], &["'--memroy'", "similar", "'--memory'", "--help"]);
+    serve(&["--memory", "12GG"], &["'--memory <SIZE>'", "512MB or 1GiB", "`12GG`"]);
     serve(&["--memory", "1MiB"], &["at least 32MiB", "`1MiB`"]);
-    serve(&["--port"], &["`port`", "a value is missing"]);
-    serve(&["--segment", "3MiB"], &["`segment`", "a power of two", "`3MiB`"]);
-    serve(&["--durability", "never"], &["`durability`", "periodic:MILLISECONDS", "`never`"]);
+    serve(&["--port"], &["a value is required for '--port <PORT>'"]);
+    serve(&["--segment", "3MiB"], &["'--segment <SIZE>'", "a power of two", "`3MiB`"]);
+    serve(&["--durability", "never"], &["'--durability", "periodic:MILLISECONDS", "`never`"]);
     serve(&["--bind", "0.0.0.0"], &["`bind`", "other machines", "entresol user add", "127.0.0.1"]);
     serve(&["--encryption-key", "/nowhere/key"], &["`encryption-key`", "/nowhere/key"]);
     serve(&["--buffer-directory", "/nowhere"], &["`buffer-directory`", "/nowhere", "`flushed`"]);
     serve(&["--buffer-directory", ""], &["`buffer-directory`", "found nothing", "`synced`"]);
     serve(&["--memory", "100TiB"], &["`memory`", "more than this machine has", "`100TiB`"]);
-    serve(&["--slowlog-log-slower-than", "slow"], &["`slowlog-log-slower-than`", "found `slow`"]);
+    serve(&["--slowlog-log-slower-than", "slow"], &["'--slowlog-log-slower-than", "found `slow`"]);
     serve(&["--users", "/nowhere/users"], &["`users`", "/nowhere/users", "entresol user add"]);
     serve(&["--tls-cert", "/nowhere/cert"], &["`tls-key`", "`tls-cert` is given"]);
     serve(&["--devices", "/nowhere"], &["`devices`", "not both"]);
@@ -381,6 +381,8 @@ fn mistakes_in_a_configuration_are_told_with_file_and_line() {
         ("port = 99999\n", &["line 1", "`port`", "65535", "`99999`"]),
         ("[store]\ndurability = \"none\"\n", &["line 2", "`durability`", "`none`"]),
         ("\u{FEFF}port = 99999\n", &["line 1", "`port`", "65535"]),
+        ("port = 'many'\n", &["line 1", "`port`", "65535", "`many`"]),
+        ("dir = 'x'\nmemory = 1GiB\n", &["line 1", "`dir`", "only TOML has", "line 2: "]),
         ("config = more.conf\n", &["line 1", "`config`", "a file cannot name another"]),
         // What only the use of a value shows was told without its line.
         ("dir = x\n\nbind = 0.0.0.0\n", &["line 3: key `bind`", "other machines"]),

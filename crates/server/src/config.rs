@@ -1,10 +1,12 @@
-//! The server's configuration: one table of keys that feeds the file, the command line,
-//! `CONFIG GET` and `CONFIG SET`, the help text and the reference.
+//! The server's configuration: one table of keys that feeds the file, the options of the command
+//! line, `CONFIG GET` and `CONFIG SET`, and the reference.
 //!
 //! Invariants:
 //! 1. Every value held here was checked by its key's kind when it came in; getters do not fail.
-//! 2. The command line wins over the file, the file over the defaults, whatever their order.
+//! 2. What the command line or the environment gives wins over the file, the file over the
+//!    defaults, whatever their order.
 
+mod file;
 mod keys;
 mod rewrite;
 mod value;
@@ -23,6 +25,7 @@ use entresol_tier::Durability;
 
 use crate::error::ServeError;
 
+pub use keys::KeySpec;
 pub(crate) use keys::{Change, KEYS};
 pub(crate) use value::parse_durability;
 pub use value::{format_size, parse_duration, parse_size};
@@ -31,7 +34,7 @@ pub use value::{format_size, parse_duration, parse_size};
 #[derive(Debug, Clone)]
 pub struct Config {
     values: BTreeMap<&'static str, String>,
-    arguments: BTreeMap<&'static str, ()>,
+    given: BTreeMap<&'static str, ()>,
     changed: BTreeMap<&'static str, ()>,
     /// Where each key that is no default was given.
     places: BTreeMap<&'static str, String>,
@@ -48,6 +51,7 @@ pub struct ConfigError {
 
 /// The place of a value that is found wrong when it is used; a users file is a place of its own.
 const UNPLACED: &str = "configuration";
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 impl ConfigError {
     pub(crate) fn new(
@@ -98,8 +102,8 @@ impl Config {
     /// most.
     pub(crate) fn on_machine_with(memory_bytes: Option<u64>) -> Config {
         let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
-        let (arguments, changed) = (BTreeMap::new(), BTreeMap::new());
-        let mut config = Config { values, arguments, changed, places: BTreeMap::new(), file: None };
+        let (given, changed) = (BTreeMap::new(), BTreeMap::new());
+        let mut config = Config { values, given, changed, places: BTreeMap::new(), file: None };
         let most = memory_bytes.map(|total| memory_share(total) >> 20 << 20);
         if let Some(most) = most.filter(|most| *most < config.memory_bytes()) {
             config.values.insert("memory", format_size(most));
@@ -107,48 +111,24 @@ impl Config {
         config
     }
 
-    /// Reads command-line options (without the program's and the subcommand's name): `--key value`,
-    /// `--key=value`; `--force` may stand alone. `--config FILE` reads a file first.
-    pub fn from_arguments<I, S>(arguments: I) -> Result<Config, ConfigError>
-    where
-        I: IntoIterator<Item = S>,
-        S: Into<String>,
-    {
-        let mut config = Config::default();
-        let mut files = Vec::new();
-        let mut rest = arguments.into_iter().map(Into::into).peekable();
-        while let Some(argument) = rest.next() {
-            let Some(option) = argument.strip_prefix("--") else {
-                let detail = format!("expected an option like `--port 6379`, found `{argument}`");
-                return Err(ConfigError::new("command line", "", detail));
-            };
-            let (name, attached) = match option.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (option, None),
-            };
-            let is_switch = keys::find(name).is_some_and(|key| key.is_switch());
-            let next_is_option = rest.peek().is_none_or(|next: &String| next.starts_with("--"));
-            let value = match attached {
-                Some(value) => value,
-                None if is_switch && next_is_option => "yes".to_owned(),
-                None => rest.next().ok_or_else(|| {
-                    ConfigError::new("command line", name, "a value is missing".to_owned())
-                })?,
-            };
-            if name == "config" {
-                files.push(PathBuf::from(value));
-                continue;
-            }
-            let key = config.assign("command line", name, &value)?;
-            config.arguments.insert(key, ());
-        }
-        for file in files {
-            config.read_file(file)?;
-        }
-        Ok(config)
+    /// All keys, in the order of the reference.
+    pub fn keys() -> &'static [KeySpec] {
+        KEYS
     }
 
-    /// Reads a configuration file; keys given on the command line are left as they are.
+    /// What serves here for an option of redis-server that there is not.
+    pub fn instead_of(name: &str) -> Option<&'static str> {
+        keys::instead_of(name)
+    }
+
+    /// Sets one key as `place` gives it, such as the command line; a file does not change it.
+    pub fn give(&mut self, place: &str, key: &str, value: &str) -> Result<(), ConfigError> {
+        let key = self.assign(place, key, value)?;
+        self.given.insert(key, ());
+        Ok(())
+    }
+
+    /// Reads a configuration file; keys that were given stay as they are.
     pub fn read_file(&mut self, path: PathBuf) -> Result<(), ConfigError> {
         let text = std::fs::read_to_string(&path).map_err(|error| {
             ConfigError::new(path.display().to_string(), "", format!("cannot be read: {error}"))
@@ -158,30 +138,18 @@ impl Config {
         Ok(())
     }
 
-    /// Reads the text of a configuration file called `name`: lines of `key = value`, `#` comments,
-    /// `[section]` lines that only structure the text.
+    /// Reads the text of a configuration file called `name`: TOML whose tables only structure the
+    /// text, or lines of `key = value` without quotes.
     pub fn read_text(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
         // The mark that some programs begin a text with is no part of it.
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        for (number, line) in text.lines().enumerate() {
-            let place = format!("{name} line {}", number + 1);
-            let line = without_comment(line).trim();
-            if line.is_empty() || (line.starts_with('[') && line.ends_with(']')) {
-                continue;
-            }
-            let Some((key, value)) = line.split_once('=') else {
-                let detail = format!("expected `key = value`, found `{line}`");
-                return Err(ConfigError::new(place, "", detail));
-            };
-            let value = value.trim();
-            if is_unclosed(value) {
-                let detail = format!("expected a `\"` at the end as at the begin, found `{value}`");
-                return Err(ConfigError::new(place, key.trim(), detail));
-            }
-            let value = unquoted(value);
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let place = |line| format!("{name} line {line}");
+        let settings = file::settings(text)
+            .map_err(|fault| ConfigError::new(place(fault.line), fault.key, fault.detail))?;
+        for setting in settings {
             let mut trial = self.clone();
-            let key = trial.assign(&place, key.trim(), value)?;
-            if !self.arguments.contains_key(key) {
+            let key = trial.assign(&place(setting.line), &setting.key, &setting.value)?;
+            if !self.given.contains_key(key) {
                 *self = trial;
             }
         }
@@ -218,11 +186,6 @@ impl Config {
              load it into a new store to change them",
             self.shards()
         ))
-    }
-
-    /// The text of `--help`.
-    pub fn help() -> String {
-        keys::help()
     }
 
     /// The text of `docs/reference/configuration.md`.
@@ -512,28 +475,6 @@ impl Config {
     pub(crate) fn shutdown_timeout(&self) -> Duration {
         self.duration("shutdown-timeout")
     }
-}
-
-/// The line up to a `#` that is not quoted.
-fn without_comment(line: &str) -> &str {
-    let mut quoted = false;
-    for (at, byte) in line.bytes().enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b'#' if !quoted => return &line[..at],
-            _ => {}
-        }
-    }
-    line
-}
-
-/// Whether `value` begins with a quote that does not end it.
-fn is_unclosed(value: &str) -> bool {
-    value.strip_prefix('"').is_some_and(|rest| !rest.ends_with('"'))
-}
-
-fn unquoted(value: &str) -> &str {
-    value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }
 
 /// What to do about a key that there is not.

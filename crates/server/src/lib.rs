@@ -39,7 +39,7 @@ mod watch;
 mod worker;
 
 pub use command::reference as command_reference;
-pub use config::{Config, ConfigError, format_size, parse_duration, parse_size};
+pub use config::{Config, ConfigError, KeySpec, format_size, parse_duration, parse_size};
 pub use error::ServeError;
 pub use server::{RunningServer, Server, serve};
 pub use shared::Ports;

@@ -214,27 +214,25 @@ fn configuration_errors_name_place_key_and_what_was_expected() {
         let start = "entresol.conf line 1: key `dir`: expected a `\"` at the end as at the begin";
         assert!(told.starts_with(start), "{told}");
     }
-    let error = Config::from_arguments(["--durability", "perhaps"]).unwrap_err().to_string();
+    let given = Config::default().give("command line", "durability", "perhaps");
+    let error = given.unwrap_err().to_string();
     assert_eq!(
         error,
         "command line: key `durability`: expected one of memory, process, flushed, \
          periodic:MILLISECONDS, synced, found `perhaps`"
     );
-    assert!(Config::from_arguments(["--port"]).unwrap_err().to_string().contains("missing"));
 }
 
 #[test]
-fn the_command_line_wins_over_the_file() {
+fn what_is_given_wins_over_a_file_that_is_read_later() {
     let directory = TempDir::new();
     let file = directory.path("conf");
     std::fs::write(&file, "port = 1234 # a comment\nmemory = \"64MiB\"\n").unwrap();
-    let arguments =
-        ["--port=4321", "--config", file.to_str().unwrap(), "--force", "--threads", "3"];
-    let config = Config::from_arguments(arguments).unwrap();
+    let mut config = Config::default();
+    config.give("command line", "port", "4321").unwrap();
+    config.read_file(file).unwrap();
     assert_eq!(config.get("port"), Some("4321"));
     assert_eq!(config.get("memory"), Some("64MiB"));
-    assert_eq!(config.get("force"), Some("yes"));
-    assert_eq!(config.get("threads"), Some("3"));
 }
 
 /// Queues of jobs ask before they trust a server with them: caches said `noeviction`, too.

@@ -106,8 +106,8 @@ impl Client {
         self.reply()
     }
 
-    /// The next reply.
-    fn reply(&mut self) -> String {
+    /// The next reply, or element of one.
+    pub(crate) fn reply(&mut self) -> String {
         let mut line = String::new();
         self.input.read_line(&mut line).expect("the server answers");
         let line = line.trim_end();

@@ -4,9 +4,9 @@ use entresol_host::LogLevel;
 
 use super::value::Kind;
 
-/// One key.
+/// One key of the configuration.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KeySpec {
+pub struct KeySpec {
     /// Its name, in files and as an option.
     pub(crate) name: &'static str,
     /// What it takes.
@@ -29,9 +29,46 @@ pub(crate) enum Change {
 }
 
 impl KeySpec {
+    /// Its name, in files and as an option.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it does, in sentences.
+    pub fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    /// Its value where nobody says otherwise; empty for none.
+    pub fn default_value(&self) -> &'static str {
+        self.default
+    }
+
+    /// One word for what it takes, such as `SIZE`.
+    pub fn value_name(&self) -> &'static str {
+        self.kind.value_name()
+    }
+
+    /// What it takes, for people.
+    pub fn expected(&self) -> String {
+        self.kind.expected()
+    }
+
+    /// All values that it takes, if these are a few words.
+    pub fn choices(&self) -> &'static [&'static str] {
+        self.kind.choices()
+    }
+
     /// Whether the option may stand without a value.
-    pub(crate) fn is_switch(&self) -> bool {
-        matches!(self.kind, Kind::Choice(["no", "yes"]))
+    pub fn is_switch(&self) -> bool {
+        self.kind.is_switch()
+    }
+
+    /// `value` as the configuration keeps it; what was expected and found if the key takes none
+    /// such.
+    pub fn check(&self, value: &str) -> Result<String, String> {
+        let unexpected = |expected| format!("expected {expected}, found `{value}`");
+        self.kind.check(value).map_err(unexpected)
     }
 }
 
@@ -67,7 +104,7 @@ pub(crate) const KEYS: &[KeySpec] = &[
     ),
     key(
         "devices",
-        Kind::Text,
+        Kind::List,
         "",
         "Files or block devices, separated by commas; `{n}` in a path is the instance number.",
     ),
@@ -186,7 +223,7 @@ pub(crate) const KEYS: &[KeySpec] = &[
     ),
     key(
         "bind",
-        Kind::Text,
+        Kind::List,
         "127.0.0.1",
         "Addresses to listen on, separated by commas. One that is not loopback needs users with \
          passwords.",
@@ -331,7 +368,7 @@ pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
             "`users` names a file of users; `entresol user add NAME` prints a line of it"
         }
         "maxmemory" => "`memory` is the cap of all memory",
-        "maxmemory-policy" => "`reclaim = cache` evicts where the flash is full",
+        "maxmemory-policy" => "`reclaim` = `cache` evicts where the flash is full",
         "appendonly" | "appendfsync" | "save" => {
             "every write is kept; `durability` says what an acknowledged one survives"
         }
@@ -360,36 +397,19 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// The options for `--help`.
-pub(crate) fn help() -> String {
-    let mut out = String::from(
-        "Serves a data set larger than memory over RESP.\n\n\
-         Usage: entresol serve --dir DIR [--key value …]\n\
-         \x20      entresol serve --config FILE [--key value …]\n\n\
-         The first line of output names the ports, for example `listening port=6379`.\n\n\
-         Examples:\n\
-         \x20 entresol serve --dir /var/lib/entresol --memory 1GiB --capacity 100GiB\n\
-         \x20 entresol serve --devices /dev/nvme0n1 --durability synced --admin-port 8080\n\n\
-         Options (each is also a key of the file; `--config FILE` reads one):\n",
-    );
-    for key in KEYS {
-        out.push_str(&format!("\n  --{} <{}>\n", key.name, key.kind.expected()));
-        let default = if key.default.is_empty() { "none" } else { key.default };
-        for line in wrapped(&format!("{} Default: {default}.", key.summary), 90) {
-            out.push_str(&format!("        {line}\n"));
-        }
-    }
-    out
-}
-
 /// The reference of all keys, in Markdown.
 pub(crate) fn reference() -> String {
     let mut out = String::from(
         "# Configuration\n\n\
          Generated from the table in `crates/server/src/config/keys.rs`; \
          a test compares the two.\n\n\
-         Every key can stand in the file (`key = value`, `#` starts a comment, `[section]` lines \
-         only structure the text) and on the command line (`--key value`), which wins.\n\
+         Every key can stand in the file (`--config FILE`), in the environment and on the command \
+         line; the command line wins over the environment, and both over the file.\n\
+         The file is TOML: `memory = \"1GiB\"`, `port = 6379`, `force = true`, lists also as \
+         `bind = [\"127.0.0.1\", \"::1\"]`. Tables such as `[network]` only structure the text. \
+         Files without quotes (`memory = 1GiB`) still read.\n\
+         On the command line a key is `--key value`, in the environment `ENTRESOL_KEY`, with `_` \
+         for `-`: `ENTRESOL_ADMIN_PORT=8080`.\n\
          `CONFIG GET` shows all keys; `CONFIG SET` changes those marked *live*.\n\
          Sizes are written `512MB` (powers of ten) or `1GiB` (powers of two), \
          times `100ms`, `30s`, \
@@ -408,20 +428,4 @@ pub(crate) fn reference() -> String {
         out.push_str(&row);
     }
     out
-}
-
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a first line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.len() + 1 + word.len() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }

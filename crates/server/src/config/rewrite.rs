@@ -1,10 +1,64 @@
 //! The text of a configuration file with some keys changed and all else as people wrote it.
 
-use super::{keys, unquoted, without_comment};
+use toml_edit::Document;
+
+use super::file::{entries, text_of, unquoted, without_comment};
+use super::{BYTE_ORDER_MARK, keys};
 
 /// `text` with each of `changes` (key and value): the last line that sets the key says the new
-/// value, its indentation and comment kept; a key that no line sets is added at the end.
+/// value, its indentation and comment kept; a key that no line sets is added at the end. TOML stays
+/// TOML.
 pub(super) fn rewritten(text: &str, changes: &[(&str, &str)]) -> String {
+    let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let mark = &text[..text.len() - body.len()];
+    match Document::parse(body) {
+        Ok(document) => mark.to_owned() + &rewritten_toml(body, &document, changes),
+        Err(_) => rewritten_lines(text, changes),
+    }
+}
+
+/// All that is no value of a change stays byte by byte.
+fn rewritten_toml(text: &str, document: &Document<&str>, changes: &[(&str, &str)]) -> String {
+    let entries = entries(document.as_table());
+    let mut edits = Vec::new();
+    let mut added = String::new();
+    for (key, value) in changes {
+        let sets = |name: &str| keys::find(name).is_some_and(|found| found.name == *key);
+        match entries.iter().rfind(|entry| sets(entry.key)) {
+            Some(entry) if text_of(entry, text).as_deref() == Ok(*value) => {}
+            Some(entry) => edits.push((entry.span.clone(), in_toml(value))),
+            None => added.push_str(&format!("{key} = {}\n", in_toml(value))),
+        }
+    }
+    // From the end on, so that no edit moves the place of another.
+    edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
+    let mut out = text.to_owned();
+    edits.into_iter().for_each(|(span, value)| out.replace_range(span, &value));
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+    out + &added
+}
+
+/// A value as TOML has it: whole numbers bare, all else in quotes.
+fn in_toml(value: &str) -> String {
+    if value.parse().is_ok_and(|number: i64| number.to_string() == value) {
+        return value.to_owned();
+    }
+    let mut out = "\"".to_owned();
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            control if control.is_control() => {
+                out.push_str(&format!("\\u{:04X}", u32::from(control)));
+            }
+            other => out.push(other),
+        }
+    }
+    out + "\""
+}
+
+fn rewritten_lines(text: &str, changes: &[(&str, &str)]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (key, value) in changes {
         let last = lines.iter().rposition(|line| key_of(line) == Some(*key));
@@ -75,6 +129,30 @@ mod tests {
         let text =
             rewritten("slowlog-max-len = 5\nSlowlog_Max_Len = 6\n", &[("slowlog-max-len", "5")]);
         assert_eq!(text, "slowlog-max-len = 5\nSlowlog_Max_Len = 5\n");
+    }
+
+    #[test]
+    fn toml_stays_toml_and_everything_but_the_values_stays() {
+        let text = "# mine\n[limits]\ntimeout=\"30s\"   # long enough\nmaxclients = 5\n\n\
+                    [log] # last\nSlowlog_Max_Len = 6 # few";
+        let changes = [
+            ("maxclients", "9"),
+            ("slowlog-max-len", "12"),
+            ("stall-timeout", "5m"),
+            ("timeout", "30s"),
+        ];
+        assert_eq!(
+            rewritten(&format!("\u{FEFF}{text}"), &changes),
+            "\u{FEFF}# mine\n[limits]\ntimeout=\"30s\"   # long enough\nmaxclients = 9\n\n\
+             [log] # last\nSlowlog_Max_Len = 12 # few\nstall-timeout = \"5m\"\n"
+        );
+        assert_eq!(rewritten("", &[("timeout", "5m")]), "timeout = \"5m\"\n");
+        let path = "/a \"b\"\\c\u{1}#";
+        let text = rewritten("unix = '/x' # y\n", &[("unix", path)]);
+        assert!(text.ends_with(" # y\n"), "{text}");
+        let mut config = Config::default();
+        config.read_text("test", &text).unwrap();
+        assert_eq!(config.get("unix"), Some(path));
     }
 
     #[test]

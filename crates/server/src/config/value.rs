@@ -9,6 +9,8 @@ use entresol_tier::Durability;
 pub(crate) enum Kind {
     /// Any text, or none.
     Text,
+    /// Texts separated by commas, or none.
+    List,
     /// A path, or none.
     Path,
     /// A whole number between two bounds, both included.
@@ -35,7 +37,7 @@ impl Kind {
     /// `text` in its stored form; what was expected if it is something else.
     pub(crate) fn check(self, text: &str) -> Result<String, String> {
         let valid = match self {
-            Kind::Text | Kind::Path => !text.contains('\0'),
+            Kind::Text | Kind::List | Kind::Path => !text.contains('\0'),
             Kind::Number(min, max) => {
                 text.parse().is_ok_and(|number: u64| (min..=max).contains(&number))
             }
@@ -54,10 +56,41 @@ impl Kind {
         if valid { Ok(text.to_owned()) } else { Err(self.expected()) }
     }
 
+    /// Whether it says yes or no.
+    pub(crate) fn is_switch(self) -> bool {
+        matches!(self, Kind::Choice(["no", "yes"]))
+    }
+
+    /// The words that it takes, if it takes nothing else.
+    pub(crate) fn choices(self) -> &'static [&'static str] {
+        match self {
+            Kind::Choice(words) => words,
+            _ => &[],
+        }
+    }
+
+    /// One word for what the kind takes.
+    pub(crate) fn value_name(self) -> &'static str {
+        match self {
+            Kind::Text => "TEXT",
+            Kind::List => "LIST",
+            Kind::Path => "PATH",
+            Kind::Number(..) | Kind::Integer => "NUMBER",
+            Kind::Port => "PORT",
+            Kind::Size(..) | Kind::PowerOfTwo(..) => "SIZE",
+            Kind::Duration => "TIME",
+            Kind::Mode => "MODE",
+            Kind::Choice(["no", "yes"]) => "YES",
+            Kind::Choice(_) => "CHOICE",
+            Kind::Durability => "DURABILITY",
+        }
+    }
+
     /// What the kind takes, for people.
     pub(crate) fn expected(self) -> String {
         match self {
             Kind::Text => "text".to_owned(),
+            Kind::List => "a list separated by commas".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Number(min, u64::MAX) => format!("a whole number from {min} on"),
             Kind::Number(min, max) => format!("a whole number from {min} to {max}"),
