@@ -24,6 +24,7 @@ mod engine;
 mod failure;
 mod heap;
 mod holder;
+mod manual;
 mod meter;
 mod pblio;
 mod progress;
@@ -103,6 +104,17 @@ Examples:
     Heap(heap::HeapCommand),
     /// Serve a data set ten times the memory cap, kill the server, lose nothing
     Demo(demo::DemoArgs),
+    /// Print what a shell completes commands and options by
+    #[command(
+        after_help = "Example:\n  entresol completions bash > /etc/bash_completion.d/entresol"
+    )]
+    Completions(manual::CompletionsArgs),
+    /// Print the page of a command for `man`
+    #[command(after_help = "\
+Examples:
+  entresol man serve | man -l -
+  entresol man --dir /usr/local/share/man/man1")]
+    Man(manual::ManArgs),
     /// Fill a store for `bench recovery` until killed
     #[command(hide = true)]
     FillUntilKilled(BenchArgs),
@@ -131,6 +143,8 @@ fn main() -> ExitCode {
         Command::Volume(command) => volume::run(command),
         Command::Heap(command) => heap::run(command),
         Command::Demo(args) => demo::run(args),
+        Command::Completions(args) => manual::completions(args, Cli::command()),
+        Command::Man(args) => manual::man(args, Cli::command()),
         Command::FillUntilKilled(args) => bench::fill_until_killed(args),
     };
     match result {

@@ -80,6 +80,32 @@ fn a_wrong_value_in_the_environment_is_told_with_its_variable() {
     }
 }
 
+#[test]
+fn shells_complete_options_of_serve_and_each_command_has_a_page() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = entresol(&["completions", shell]);
+        let script = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && script.contains("admin-port"), "{shell}");
+    }
+    for (command, title) in [
+        (&["man"][..], ".TH entresol 1"),
+        (&["man", "serve"], ".TH entresol-serve 1"),
+        (&["man", "store", "info"], ".TH entresol-store-info 1"),
+    ] {
+        let output = entresol(command);
+        let page = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && page.contains(title), "{command:?}: {page}");
+    }
+    let directory = Directory::new("pages");
+    let pages = directory.path("man1");
+    assert!(entresol(&["man", "--dir", &pages]).status.success());
+    for page in ["entresol.1", "entresol-serve.1", "entresol-user-add.1"] {
+        assert!(directory.0.join("man1").join(page).exists(), "{page}");
+    }
+    refused_with(&["man", "store", "inform"], &["`store inform`", "info", "found `inform`"]);
+    refused_with(&["completions", "csh"], &["'csh'", "possible values", "bash"]);
+}
+
 /// The option was ignored without a word.
 #[test]
 fn shards_that_a_store_cannot_take_on_are_said() {
