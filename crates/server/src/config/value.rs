@@ -43,11 +43,9 @@ impl Kind {
             }
             Kind::Integer => text.parse::<i64>().is_ok(),
             Kind::Port => text.is_empty() || text.parse::<u16>().is_ok(),
-            Kind::Size(min, max) => {
-                parse_size(text).is_some_and(|size| (min..=max).contains(&size))
-            }
+            Kind::Size(min, max) => parse_size(text).is_ok_and(|size| (min..=max).contains(&size)),
             Kind::PowerOfTwo(min, max) => parse_size(text)
-                .is_some_and(|size| (min..=max).contains(&size) && size.is_power_of_two()),
+                .is_ok_and(|size| (min..=max).contains(&size) && size.is_power_of_two()),
             Kind::Duration => parse_duration(text).is_some(),
             Kind::Mode => u32::from_str_radix(text, 8).is_ok_and(|mode| mode <= 0o777),
             Kind::Choice(words) => words.contains(&text),
@@ -117,11 +115,11 @@ impl Kind {
 }
 
 /// Bytes out of `1024`, `512MB` (powers of ten) or `1GiB` (powers of two; `1G` and `1Gi` mean the
-/// same).
-pub fn parse_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
+/// same); what was expected and found, if it is something else.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(end);
     let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "kb" => 1_000,
@@ -132,14 +130,23 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "m" | "mi" | "mib" => 1 << 20,
         "g" | "gi" | "gib" => 1 << 30,
         "t" | "ti" | "tib" => 1 << 40,
-        _ => return None,
+        _ if !number.is_empty() && unit.trim().bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+            let unit = unit.trim();
+            return Err(format!(
+                "unknown unit '{unit}' in '{text}'; use KB, MB, GB, TB, KiB, MiB, GiB, TiB"
+            ));
+        }
+        _ => 0,
     };
-    if let Ok(number) = number.parse::<u64>() {
-        return number.checked_mul(unit);
-    }
-    let number: f64 = number.parse().ok()?;
-    let bytes = (number * unit as f64).round();
-    (bytes.is_finite() && bytes < u64::MAX as f64).then_some(bytes as u64)
+    let bytes = match (unit, number.parse::<u64>()) {
+        (0, _) => None,
+        (unit, Ok(number)) => number.checked_mul(unit),
+        (unit, Err(_)) => {
+            let bytes = number.parse::<f64>().ok().map(|number| (number * unit as f64).round());
+            bytes.filter(|bytes| *bytes < u64::MAX as f64).map(|bytes| bytes as u64)
+        }
+    };
+    bytes.ok_or_else(|| format!("expected a size like 512MB or 1.5GiB, found '{text}'"))
 }
 
 /// `bytes` in the largest unit of which it is a whole number.
@@ -181,21 +188,27 @@ mod tests {
     #[test]
     fn sizes_have_decimal_and_binary_units() {
         for (text, expected) in [
-            ("0", Some(0)),
-            ("1024", Some(1024)),
-            ("512MB", Some(512_000_000)),
-            ("1GiB", Some(1 << 30)),
-            ("64m", Some(64 << 20)),
-            ("16Mi", Some(16 << 20)),
-            ("1.5KiB", Some(1536)),
-            ("2 TiB", Some(2 << 40)),
-            ("-1", None),
-            ("1XB", None),
-            ("", None),
-            ("99999999999TiB", None),
+            ("0", 0),
+            ("1024", 1024),
+            ("512MB", 512_000_000),
+            ("512M", 512 << 20),
+            ("512Mi", 512 << 20),
+            ("512MiB", 512 << 20),
+            ("1Gi", 1 << 30),
+            ("1GiB", 1 << 30),
+            ("64m", 64 << 20),
+            ("64KB", 64_000),
+            ("1.5KiB", 1536),
+            ("1.5 GiB", 1_610_612_736),
+            ("2 TiB", 2 << 40),
         ] {
-            assert_eq!(parse_size(text), expected, "{text}");
+            assert_eq!(parse_size(text), Ok(expected), "{text}");
         }
+        for text in ["-1", "", "GB", "1..5GB", "1e400", "99999999999TiB"] {
+            let told = parse_size(text).unwrap_err();
+            assert!(told.ends_with(&format!("found '{text}'")) || told.contains("unit"), "{told}");
+        }
+        assert!(parse_size("5XB").unwrap_err().starts_with("unknown unit 'XB' in '5XB'"));
         assert_eq!(format_size(1536), "1536B");
         assert_eq!(format_size(3 << 30), "3GiB");
     }

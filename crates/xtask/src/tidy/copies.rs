@@ -1,5 +1,5 @@
 //! Rule `copies`: tests draw their numbers from the crate that owns `Random`, and one function says
-//! how bytes become digits, how digits become bytes, and how long a time is.
+//! how bytes become digits, how digits become bytes, how long a time is, and how large a size.
 //! `crates/xtask/ratchets.txt` has the copies that are left, by crate.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ const HOMES: &[(&[&str], &str)] = &[
     (&["fn", "hex", "(", "bytes"], "cli"),
     (&["fn", "from_hex", "("], "cli"),
     (&["fn", "parse_duration", "("], "server"),
+    (&["fn", "parse_size", "("], "server"),
 ];
 
 pub(crate) fn find(tree: &Tree) -> Vec<Finding> {
