@@ -135,8 +135,11 @@ impl FromStr for Address {
             return Err(wrong());
         }
         let database = database_of(database)?;
-        let has_port = host.rfind(':') > host.rfind(']');
-        let host = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
+        let (name, port) = match host.rfind(':') > host.rfind(']') {
+            true => host.rsplit_once(':').unwrap_or((host, "")),
+            false => (host, ""),
+        };
+        let host = format!("{name}:{}", port_of(port)?);
         let way = match scheme {
             "redis" => Way::Tcp(host),
             "rediss" => Way::Tls(host, None),
@@ -223,6 +226,20 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Unshown<T> {
     }
 }
 
+/// The port that an address names; the usual one where it says nothing.
+fn port_of(text: &str) -> Result<u16, String> {
+    match text {
+        "" => Ok(PORT),
+        // It may be a password whose @ is missing, and is not shown.
+        number => number.parse().map_err(|_| {
+            format!(
+                "expected a port from 0 to 65535 after the host, as in {EXPECTED}, found what is \
+                 none"
+            )
+        }),
+    }
+}
+
 /// The database that an address names; none where it says nothing.
 fn database_of(text: &str) -> Result<Option<u16>, String> {
     match text {
@@ -275,6 +292,8 @@ mod tests {
         assert_eq!(parsed("redis://h"), Address::tcp("h:6379"));
         assert_eq!(parsed("redis://[::1]/"), Address::tcp("[::1]:6379"));
         assert_eq!(parsed("redis://[::1]:7"), Address::tcp("[::1]:7"));
+        assert_eq!(parsed("redis://h:/1").to_string(), "redis://h:6379/1");
+        assert_eq!(parsed("rediss://:s@h:7/2").to_string(), "rediss://h:7/2");
         assert_eq!(parsed("redis://h:7/").database, None);
         assert_eq!(parsed("redis://h:7/2").database, Some(2));
         assert_eq!(parsed("redis://ann:s@h/2").to_string(), "redis://ann@h:6379/2");
@@ -290,6 +309,8 @@ mod tests {
             "redis://h/x",
             "redis://h/1/2",
             "redis://h/65536",
+            "redis://h:65536",
+            "redis://h:many",
             "redis://u%4@h",
         ] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
@@ -318,6 +339,8 @@ mod tests {
             let said = wrong.parse::<Address>().unwrap_err();
             assert!(said.contains("…@") && !said.contains("s3cret"), "{said}");
         }
+        let no_host = "redis://ann:s3cret".parse::<Address>().unwrap_err();
+        assert!(no_host.contains("a port") && !no_host.contains("s3cret"), "{no_host}");
     }
 
     #[test]
