@@ -13,7 +13,7 @@ mod hosted;
 mod logs;
 mod process;
 mod stall_watch;
-mod supervisor;
+mod systemd;
 mod upkeep;
 
 pub use buffers::{BUFFER_DIRECTORY, sweep_buffers};
@@ -26,5 +26,5 @@ pub use hosted::{
 pub use logs::{LogFormat, LogLevel, set_log_level, start_log};
 pub use process::{ProcessFigures, allow_open_files, is_ignored, open_files};
 pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};
-pub use supervisor::Supervisor;
+pub use systemd::Systemd;
 pub use upkeep::{Background, Upkeep, keep};

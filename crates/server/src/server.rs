@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_host::{Supervisor, Upkeep, allow_open_files, keep, now, start_log};
+use entresol_host::{Systemd, Upkeep, allow_open_files, keep, now, start_log};
 use entresol_net::{Admin, Listener, Stream, Tls, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
@@ -301,19 +301,19 @@ fn run(mut config: Config) -> Result<(), ServeError> {
     announce(server.ports())
         .map_err(|error| ServeError::System("the ports cannot be written", error))?;
     info!("ready");
-    let mut supervisor = Supervisor::ready();
+    let mut systemd = Systemd::ready();
     while !server.wait_for_stop(Duration::from_millis(50)) {
-        supervisor.alive();
+        systemd.alive();
         let came: Vec<i32> = signals.pending().collect();
         if came.iter().any(|signal| *signal != SIGHUP) {
             break;
         }
         if !came.is_empty() {
             // The log says what cannot be used.
-            supervisor.reload(|| drop(server.reload()));
+            systemd.reload(|| drop(server.reload()));
         }
     }
-    supervisor.stopping();
+    systemd.stopping();
     info!("stopping: finishing what is in flight");
     server.stop()?;
     info!("stopped");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use entresol_device::Force;
-use entresol_host::{LogFormat, LogLevel, Supervisor, allow_open_files, start_log};
+use entresol_host::{LogFormat, LogLevel, Systemd, allow_open_files, start_log};
 use entresol_nbd::{
     Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand, TlsFiles,
 };
@@ -114,8 +114,8 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     let handle = signals.handle();
     let tls = server.tls();
     announce(args, server.ports())?;
-    let supervisor = Arc::new(Supervisor::ready());
-    let told = Arc::clone(&supervisor);
+    let systemd = Arc::new(Systemd::ready());
+    let told = Arc::clone(&systemd);
     let watcher = std::thread::spawn(move || {
         signals.forever().for_each(|signal| match signal {
             SIGHUP => told.reload(|| reload(tls.as_deref())),
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
         });
     });
     let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
-    supervisor.stopping();
+    systemd.stopping();
     info!("stopping: bringing the cache to rest");
     let watch = DeviceWatch::begin(cache.devices());
     let closed = cache.close(now()).map_err(Failure::from);

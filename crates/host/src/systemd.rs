@@ -1,5 +1,5 @@
-//! The supervisor of a server, a service manager that hears from it by systemd's protocol (`sd_notify(3)`). Where no
-//! service manager listens, nobody is told and nothing fails.
+//! What systemd hears from a server, by the protocol of `sd_notify(3)`. Where no service manager
+//! listens, nobody is told and nothing fails.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use tracing::warn;
 
 /// The service manager of a server that serves.
 #[derive(Debug)]
-pub struct Supervisor {
+pub struct Systemd {
     /// How often it wants to hear that the server lives, and when it heard so last.
     watchdog: Option<(Duration, Instant)>,
 }
 
-impl Supervisor {
+impl Systemd {
     /// Says that the server serves from now on.
-    pub fn ready() -> Supervisor {
+    pub fn ready() -> Systemd {
         tell(&[NotifyState::Ready]);
         // Twice in each period, so that one late word does no harm.
         let watchdog = sd_notify::watchdog_enabled().map(|period| (period / 2, Instant::now()));
-        Supervisor { watchdog }
+        Systemd { watchdog }
     }
 
     /// Says that the server lives, if it is time to. To be called more often than that.
