@@ -3,14 +3,16 @@
 //! store in a process that is not made around it.
 //!
 //! The engine starts no thread and reads no clock; servers, libraries and commands take both from
-//! here, and so they do what the system knows of the process. What a process says of failures, and
-//! to whom, is its own; servers have a log for the people who run them, see [`start_log`].
+//! here, and so they do what the system knows of the process, and the [`Metrics`] that servers show
+//! of it and of themselves. What a process says of failures, and to whom, is its own; servers have
+//! a log for the people who run them, see [`start_log`].
 
 mod buffers;
 mod clock;
 mod figures;
 mod hosted;
 mod logs;
+mod metrics;
 mod process;
 mod stall_watch;
 mod systemd;
@@ -24,6 +26,7 @@ pub use hosted::{
     Scan, Waiter,
 };
 pub use logs::{LogFormat, LogLevel, set_log_level, start_log};
+pub use metrics::{Histogram, Metrics, Reading, Series};
 pub use process::{ProcessFigures, allow_open_files, is_ignored, open_files};
 pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};
 pub use systemd::Systemd;
