@@ -6,6 +6,7 @@ mod stats;
 use entresol_device::PendingIo;
 use entresol_host::STALLED;
 use entresol_net::{Answer, Site};
+use serde_json::json;
 
 use crate::shared::Shared;
 
@@ -25,22 +26,20 @@ impl Site for Shared {
 }
 
 fn health(shared: &Shared) -> Answer {
-    let pending = shared.oldest_pending().filter(|pending| pending.age >= STALLED);
-    if let Some(PendingIo { age, .. }) = pending {
+    let (status, body) = if let Some(PendingIo { age, .. }) =
+        shared.oldest_pending().filter(|pending| pending.age >= STALLED)
+    {
         let next = "the device does not answer; what needs it waits, the rest goes on; check it";
-        let body = format!(
-            "{{\"status\":\"stalled\",\"oldest_pending_io_seconds\":{},\"next\":\"{next}\"}}\n",
-            age.as_secs()
-        );
-        return Answer::json("503 Service Unavailable", body);
-    }
-    if shared.statistics_in_time().poisoned {
+        let seconds = age.as_secs();
+        let body = json!({"status": "stalled", "oldest_pending_io_seconds": seconds, "next": next});
+        ("503 Service Unavailable", body)
+    } else if shared.statistics_in_time().poisoned {
         let next = "a write or sync failed; reads go on; check the device, then restart";
-        let body = format!("{{\"status\":\"poisoned\",\"next\":\"{next}\"}}\n");
-        return Answer::json("503 Service Unavailable", body);
-    }
-    if shared.is_stopping() {
-        return Answer::json("503 Service Unavailable", "{\"status\":\"stopping\"}\n".to_owned());
-    }
-    Answer::json("200 OK", "{\"status\":\"ok\"}\n".to_owned())
+        ("503 Service Unavailable", json!({"status": "poisoned", "next": next}))
+    } else if shared.is_stopping() {
+        ("503 Service Unavailable", json!({"status": "stopping"}))
+    } else {
+        ("200 OK", json!({"status": "ok"}))
+    };
+    Answer::json(status, format!("{body}\n"))
 }

@@ -122,6 +122,40 @@ fn each_metric_is_well_formed_and_in_the_reference_with_its_kind() {
     assert!(missing.is_empty(), "in no row: {missing:?}");
 }
 
+/// Scripts read it: a key that is gone breaks them.
+#[test]
+fn statistics_keep_their_keys_in_their_order() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    server.client().call("SET k v");
+    let answer = request(server.server.ports().admin.unwrap(), "GET /stats");
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    let all: serde_json::Value = serde_json::from_str(body).unwrap();
+    let keys = |path: &str| {
+        let keys = all.pointer(path).and_then(|value| value.as_object()).unwrap().keys();
+        keys.map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    let distribution = "n min max mean geometric_mean standard_deviation p50 p90 p99 p999";
+    let store = "memory_hit_ratio flash_hit_ratio miss_ratio write_amplification poisoned \
+                 key_bytes value_bytes";
+    assert!(keys("/store").starts_with("gets memory_hits buffer_hits flash_hits misses "));
+    assert!(keys("/store").ends_with(store), "{}", keys("/store"));
+    for (path, expected) in [
+        ("", "version uptime_seconds threads store memory clients latency_us commands"),
+        (
+            "/memory",
+            "cap_bytes resident_bytes index_bytes write_buffer_bytes cache_bytes other_bytes \
+             client_buffer_bytes",
+        ),
+        ("/clients", "connected accepted refused read_bytes written_bytes error_replies"),
+        ("/latency_us", "read write other"),
+        ("/store/value_bytes", distribution),
+        ("/latency_us/write", &format!("{distribution} p9999")),
+        ("/commands/set", "calls rejected failed latency_us"),
+    ] {
+        assert_eq!(keys(path), expected, "{path}");
+    }
+}
+
 fn request(address: SocketAddr, what: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(format!("{what} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
