@@ -154,7 +154,8 @@ fn a_stopped_cache_is_told_of_and_changed_by_the_commands_themselves() {
         assert!(table.contains(row), "expected a row '{row}' in\n{table}");
     }
     let metrics = setting.run(&["stat", "--prometheus"]);
-    let metric = "entresol_volumes_requests_reads{volume=\"vm1\"} 0";
+    let labels = "request=\"read\",outcome=\"hit\",volume=\"vm1\"";
+    let metric = format!("entresol_volume_requests_total{{{labels}}} 0");
     assert!(metrics.lines().any(|line| line == metric), "{metrics}");
     assert!(setting.run(&["flush"]).contains("vm1"));
     setting.run(&["mode", "vm1", "pt"]);

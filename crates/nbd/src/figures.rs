@@ -1,10 +1,14 @@
-//! What the server counts of its clients, and figures as metrics.
-
-use std::fmt::Write;
+//! What the server counts of its clients.
 
 use entresol_wire::nbd::Command;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
+
+/// Bounds up to which latencies are counted, microseconds.
+const BOUNDS_US: [u64; 14] = [
+    25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 1_000_000,
+    10_000_000,
+];
 
 /// What the server counts of its clients.
 #[derive(Debug)]
@@ -90,6 +94,10 @@ impl Figures {
         };
         let mut requests = by_command(&self.requests);
         requests.insert("unknown".to_owned(), json!(self.unknown));
+        let up_to: Map<String, Value> = BOUNDS_US
+            .iter()
+            .map(|bound| (bound.to_string(), json!(self.latency_us.count_between(0, *bound))))
+            .collect();
         let at = |quantile| self.latency_us.value_at_quantile(quantile);
         json!({
             "connections": self.connections,
@@ -104,86 +112,11 @@ impl Figures {
             "requests": requests,
             "asked_bytes": by_command(&self.asked_bytes),
             "latency_us": {
+                "n": self.latency_us.len(),
                 "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "p999": at(0.999),
                 "max": self.latency_us.max(), "mean": self.latency_us.mean(),
+                "up_to": up_to,
             },
         })
-    }
-}
-
-/// Figures as metrics of Prometheus: each number of `value` becomes one, its name the path to it.
-/// Elements of a list are told apart by a label: their `name`, or their place.
-pub fn metrics(value: &Value) -> String {
-    let mut lines = Vec::new();
-    walk("entresol", "", value, &mut lines);
-    // Values of one metric stand together.
-    lines.sort();
-    let mut text = String::new();
-    let mut last = String::new();
-    for (name, labels, number) in lines {
-        if name != last {
-            let _ = writeln!(text, "# TYPE {name} untyped");
-            last.clone_from(&name);
-        }
-        let _ = writeln!(text, "{name}{labels} {number}");
-    }
-    text
-}
-
-fn walk(name: &str, labels: &str, value: &Value, lines: &mut Vec<(String, String, String)>) {
-    let labelled = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-    match value {
-        Value::Number(number) => lines.push((name.to_owned(), labelled, number.to_string())),
-        Value::Bool(truth) => {
-            lines.push((name.to_owned(), labelled, u8::from(*truth).to_string()));
-        }
-        Value::Object(fields) => {
-            for (key, field) in fields {
-                let allowed = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '_' };
-                let key: String = key.chars().map(allowed).collect();
-                walk(&format!("{name}_{key}"), labels, field, lines);
-            }
-        }
-        Value::Array(elements) => {
-            let label = name.rsplit('_').next().unwrap_or_default().trim_end_matches('s');
-            for (place, element) in elements.iter().enumerate() {
-                let own = element.get("name").and_then(Value::as_str);
-                let own = own.map_or(place.to_string(), escaped);
-                let separator = if labels.is_empty() { "" } else { "," };
-                let labels = format!("{labels}{separator}{label}=\"{own}\"");
-                walk(name, &labels, element, lines);
-            }
-        }
-        Value::String(_) | Value::Null => {}
-    }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_become_metrics_with_the_names_of_volumes_as_labels() {
-        let value = json!({
-            "cache": {"used bytes": 7, "is_poisoned": true, "mode": "wb"},
-            "volumes": [
-                {"name": "a\"b", "requests": {"read_hits": 1}},
-                {"name": "c", "requests": {"read_hits": 2}},
-            ],
-        });
-        let expected = "\
-# TYPE entresol_cache_is_poisoned untyped
-entresol_cache_is_poisoned 1
-# TYPE entresol_cache_used_bytes untyped
-entresol_cache_used_bytes 7
-# TYPE entresol_volumes_requests_read_hits untyped
-entresol_volumes_requests_read_hits{volume=\"a\\\"b\"} 1
-entresol_volumes_requests_read_hits{volume=\"c\"} 2
-";
-        assert_eq!(metrics(&value), expected);
     }
 }

@@ -6,13 +6,14 @@
 //! `service` is the event loop, `connection` one client, `validate` what a request deserves,
 //! `pending` the requests that volumes have not answered, `quota` what a client may make the server
 //! hold, `control` the socket for administrators, `stall_watch` what watches the devices,
-//! `published` the figures for other threads.
+//! `published` the figures for other threads, `metrics` figures as Prometheus scrapes them.
 
 mod connection;
 mod control;
 mod error;
 mod figures;
 mod listen;
+mod metrics;
 mod output;
 mod pending;
 mod published;
@@ -26,7 +27,7 @@ mod validate;
 pub use connection::RESIDENCY_CONTEXT;
 pub use entresol_net::{SettingError, Tls, TlsFiles};
 pub use error::NbdError;
-pub use figures::metrics;
 pub use listen::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};
+pub use metrics::metrics;
 pub use service::{NbdServer, Stopper};
 pub use stall_watch::DeviceWatch;

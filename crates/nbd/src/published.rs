@@ -8,7 +8,7 @@ use entresol_net::{Answer, Site};
 use entresol_volume::Unanswered;
 use serde_json::{Value, json};
 
-use crate::{figures, unanswered};
+use crate::{metrics, unanswered};
 
 /// From when on the event loop, which shows its figures every second, counts as waiting.
 const STALE: Duration = Duration::from_secs(3);
@@ -102,7 +102,7 @@ impl Site for Published {
         match path {
             "/health" => Some(self.health()),
             "/stats" => Some(Answer::json("200 OK", format!("{}\n", self.report()))),
-            "/metrics" => Some(Answer::metrics(figures::metrics(&self.report()))),
+            "/metrics" => Some(Answer::metrics(metrics::page(&self.report()))),
             _ => None,
         }
     }

@@ -509,7 +509,10 @@ fn administrators_are_told_of_a_device_that_does_not_answer_while_the_server_wai
     assert!(health.starts_with("HTTP/1.1 503") && health.contains("\"stalled\""), "{health}");
     assert!(health.contains("\"device\":\"/ssd/cache (the cache)\""), "{health}");
     let metrics = get(&served, "/metrics");
-    assert!(metrics.contains("\nentresol_cache_oldest_pending_io_seconds 45\n"), "{metrics}");
+    assert!(
+        metrics.contains("\nentresol_volume_cache_oldest_pending_io_seconds 45\n"),
+        "{metrics}"
+    );
     served.gate.sticks.store(false, Ordering::SeqCst);
     drop(no_turn);
     let mut client = served.client("plain", ReplyStyle::Simple);

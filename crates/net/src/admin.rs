@@ -118,9 +118,9 @@ impl Answer {
         Answer { status, content_type: "application/json", body, whole: true }
     }
 
-    /// The text of metrics for Prometheus.
+    /// Metrics as text, by OpenMetrics 1.0.
     pub fn metrics(body: String) -> Answer {
-        let content_type = "text/plain; version=0.0.4; charset=utf-8";
+        let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         Answer { status: "200 OK", content_type, body, whole: true }
     }
 

@@ -1,24 +1,6 @@
-//! The figures of a store by name, for `INFO`, `/metrics` and `/stats` alike.
+//! Shares of the figures of a store, for `INFO` and `/stats` alike.
 
 use entresol_tier::Statistics;
-
-/// Figures that go up and down; all others only grow.
-pub(crate) fn is_gauge(name: &str) -> bool {
-    matches!(
-        name,
-        "entries"
-            | "pending_io"
-            | "flash_allocated_bytes"
-            | "flash_live_bytes"
-            | "segments"
-            | "segments_free"
-            | "index_bytes"
-            | "buffer_bytes"
-            | "cache_bytes"
-            | "other_bytes"
-            | "ground_lost"
-    )
-}
 
 /// Part of the gets that were answered from memory, from flash, and not at all.
 pub(crate) fn ratios(figures: &Statistics) -> [(&'static str, f64); 3] {
