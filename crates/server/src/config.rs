@@ -209,8 +209,8 @@ impl Config {
     /// restart changes; and those of these that the file has otherwise.
     pub(crate) fn read_again(&self) -> Result<(Config, Vec<&'static str>), ConfigError> {
         let Some(file) = &self.file else { return Ok((self.clone(), Vec::new())) };
-        let mut fresh = Config { arguments: self.arguments.clone(), ..Config::default() };
-        for name in self.arguments.keys() {
+        let mut fresh = Config { given: self.given.clone(), ..Config::default() };
+        for name in self.given.keys() {
             fresh.values.insert(name, self.text(name).to_owned());
         }
         fresh.read_file(file.clone())?;
