@@ -10,9 +10,8 @@ mod folding;
 mod gets;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use entresol_host::now;
+use entresol_host::{now, run_on_tables as run};
 use entresol_tier::{Durability, Error, ErrorKind, Result as StoreResult};
 use entresol_tree::{
     CountRange, Order, Outcome, RankRange, Reading, RowAt, RowBuffer, RowCounts, RowForm, RowRange,
@@ -27,12 +26,6 @@ pub(crate) use folding::Folds;
 use folding::{Question, RemoteMerge, Reply};
 use gets::Gets;
 
-/// How long a writer makes room, or waits until others have, before it is refused.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A writer without room is refused after so many sweeps that held a leaf back: they merged others.
-const FAILED_SWEEPS_MAX: u32 = 3;
-/// What such a sweep ends with.
-const HELD_BACK: ErrorKind = ErrorKind::InvalidInput;
 /// Of a page, kept for the row that passes the limit.
 const LAST_ROW_BYTES: usize = 8 << 10;
 /// Words of a scan.
@@ -226,7 +219,7 @@ export! {
     entresol_table_drop, Java_io_entresol_heap_engine_Jni_tableDrop(table) {
         // SAFETY: the caller's promise.
         let handle = unsafe { table_at(table) };
-        patiently(&handle.host, |session| {
+        handle.host.change_tables(|session| {
             let begin = |session: &mut Session, visit: entresol_tree::Visit<'_>| {
                 session.drop_table(0, now(), &handle.table, visit);
             };
@@ -304,20 +297,6 @@ unsafe fn table_at<'a>(address: i64) -> &'a TableHandle {
     unsafe { &*(address as *const TableHandle) }
 }
 
-/// Begins one operation and waits for its outcome.
-fn run(
-    session: &mut Session,
-    begin: impl FnOnce(&mut Session, entresol_tree::Visit<'_>),
-    see: &mut dyn FnMut(StoreResult<Outcome<'_>>),
-) -> StoreResult<()> {
-    let mut visit = |_: u64, outcome: StoreResult<Outcome<'_>>| see(outcome);
-    begin(session, &mut visit);
-    while session.in_flight() > 0 {
-        session.poll(1, now(), &mut visit)?;
-    }
-    Ok(())
-}
-
 /// Scans as the words of a page say, into the page.
 ///
 /// # Safety
@@ -367,7 +346,7 @@ unsafe fn scan(handle: &TableHandle, words: &[u64; SCAN_WORDS]) -> Result<Page, 
     };
     match is_whole {
         // Merges that come between again and again are helped to an end.
-        true => patiently(&handle.host, work),
+        true => Ok(handle.host.change_tables(work)?),
         false => handle.with_session(work),
     }
 }
@@ -434,7 +413,7 @@ enum Written {
 }
 
 fn write(host: &Hosted, batch: &Batch<'_>, level: Option<Durability>) -> Result<Written, Failure> {
-    patiently(host, |session| {
+    let written = host.change_tables(|session| {
         let mut ended = Err(Error::new(ErrorKind::InvalidInput, "a batch that did not end"));
         let begin = |session: &mut Session, visit: entresol_tree::Visit<'_>| {
             batch.begin(session, level, visit);
@@ -447,41 +426,6 @@ fn write(host: &Hosted, batch: &Batch<'_>, level: Option<Durability>) -> Result<
             });
         })?;
         ended
-    })
-}
-
-/// Does work that needs room for changes. Where there is none it merges some, or waits until others
-/// have, and tries again.
-fn patiently<T>(
-    host: &Hosted,
-    mut work: impl FnMut(&mut Session) -> StoreResult<T>,
-) -> Result<T, Failure> {
-    let (mut until, mut failed_sweeps) = (None, 0);
-    loop {
-        let error = match host.with_tables(&mut work)? {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        let waits = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Full);
-        let now = Instant::now();
-        let out_of_patience = *until.get_or_insert(now + PATIENCE) <= now;
-        if !waits || out_of_patience || failed_sweeps == FAILED_SWEEPS_MAX {
-            return Err(refusal(host, error));
-        }
-        match host.relieve_tables() {
-            Err(entresol_host::Failure::Store(error)) if error.kind() == HELD_BACK => {
-                failed_sweeps += 1;
-            }
-            relieved => relieved?,
-        }
-    }
-}
-
-/// A writer that found no room is told what stands in the way of merges.
-fn refusal(host: &Hosted, error: Error) -> Failure {
-    let mut failure = Failure::from(entresol_host::Failure::from(error));
-    if let Some(why) = host.tree().ok().and_then(|tree| tree.held_back()) {
-        failure.sentence = format!("{}; merges cannot go on: {why}", failure.sentence);
-    }
-    failure
+    })?;
+    Ok(written)
 }

@@ -18,6 +18,7 @@ mod operation;
 mod options;
 mod outlet;
 mod pages;
+mod patience;
 mod roster;
 mod scan;
 mod tables;
@@ -57,6 +58,7 @@ pub use answer::{Answer, Extent, Given, Outbox, PageEnd};
 pub use failure::Failure;
 pub use operation::{Request, Waiter};
 pub use options::HostedOptions;
+pub use patience::run_on_tables;
 pub use scan::Scan;
 
 /// Sessions that callers' threads take turns with, at most.

@@ -23,7 +23,7 @@ pub use clock::{ForeignClock, now};
 pub use figures::FIGURES_WAIT;
 pub use hosted::{
     Answer, Extent, Failure, Figures, Given, HostedOptions, HostedStore, Outbox, PageEnd, Request,
-    Scan, Waiter,
+    Scan, Waiter, run_on_tables,
 };
 pub use logs::{LogFormat, LogLevel, set_log_level, start_log};
 pub use metrics::{Histogram, Metrics, Reading, Series};

@@ -1,18 +1,11 @@
 //! The options of a store as a caller writes them: lines of `name=value`, sizes in bytes.
 
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 
-use entresol_device::Selection;
-use entresol_host::{BUFFER_DIRECTORY, HostedOptions};
-use entresol_tier::{
-    Admission, Compression, Durability, EncryptionKey, OpenMode, Reclaim, StoreOptions, WriteMode,
-};
+use entresol_host::HostedOptions;
+use entresol_tier::Error;
 
 use crate::text::Failure;
-
-/// Bytes that go to one device of a new stripe before the next.
-const STRIPE_UNIT_BYTES: u64 = 1 << 20;
 
 /// Reads options.
 pub(super) fn parse(text: &[u8]) -> Result<HostedOptions, Failure> {
@@ -25,13 +18,14 @@ pub(super) fn parse(text: &[u8]) -> Result<HostedOptions, Failure> {
         if name == "buffer-directory" {
             buffers = Some(PathBuf::from(value));
         } else {
-            set(&mut options, name, value)?;
+            options.set(name, value).map_err(|error| refused_option(name, &error))?;
         }
     }
     if options.devices.is_empty() {
         return Err(wrong("devices", "a path, or several with commas between", &"nothing"));
     }
-    place_buffers(&mut options.tiered.store, buffers)?;
+    let placed = options.place_buffers(buffers);
+    placed.map_err(|error| refused_option("buffer-directory", &error))?;
     Ok(options)
 }
 
@@ -46,123 +40,20 @@ pub(super) fn refused(failure: &entresol_host::Failure) -> Failure {
     said
 }
 
-fn set(options: &mut HostedOptions, name: &str, value: &str) -> Result<(), Failure> {
-    let store = &mut options.tiered.store;
-    match name {
-        "devices" => options.devices = value.to_string(),
-        "instance" => options.instance = number(name, value)?,
-        "selection" => {
-            let stripe = Selection::Stripe { unit_bytes: STRIPE_UNIT_BYTES };
-            let known = [("search", Selection::SearchPath), ("stripe", stripe)];
-            options.selection = choice(name, value, &known)?;
-        }
-        "capacity" => {
-            options.capacity_bytes = Some(number(name, value)?);
-            store.capacity_bytes = options.capacity_bytes;
-        }
-        "memory" => options.tiered.memory_bytes = number(name, value)?,
-        "cache" => options.tiered.cache_bytes = Some(number(name, value)?),
-        "journal" => store.journal_bytes = number(name, value)?,
-        "tables-waiting" => options.tree.waiting_bytes_max = number(name, value)?,
-        "tables-filter-bits" => options.tree.absent_filter_bits = number(name, value)?,
-        "shards" => store.shards = number(name, value)?,
-        "segment" => store.segment_bytes = number(name, value)?,
-        "durability" => store.durability = durability(name, value)?,
-        "write-mode" => {
-            let known = [("through", WriteMode::Through), ("behind", WriteMode::Behind)];
-            store.write_mode = choice(name, value, &known)?;
-        }
-        "reclaim" => {
-            let known = [("store", Reclaim::Compact), ("cache", Reclaim::Evict)];
-            store.reclaim = choice(name, value, &known)?;
-        }
-        "compression" => {
-            let known = [
-                ("none", Compression::None),
-                ("lz4", Compression::Lz4),
-                ("zstd", Compression::Zstd),
-            ];
-            store.compression = choice(name, value, &known)?;
-        }
-        "mode" => {
-            let known = [
-                ("open", OpenMode::OpenOrCreate),
-                ("overwrite", OpenMode::OpenOrOverwrite),
-                ("reformat", OpenMode::Reformat),
-                ("read-only", OpenMode::ReadOnly),
-            ];
-            store.mode = choice(name, value, &known)?;
-        }
-        "encryption-key" => store.encryption = Some(encryption_key(name, value)?),
-        "write-budget" => {
-            options.tiered.admission = match number(name, value)? {
-                0 => Admission::Always,
-                budget => Admission::WriteBudget(budget),
-            };
-        }
-        _ => return Err(wrong(name, "the name of an option", &"an unknown one")),
-    }
-    Ok(())
-}
-
-/// Says where the write buffers are that outlive the process: those of this opening, if the
-/// durability asks for some, and those of a former one that was killed, whose durability may have
-/// been another.
-fn place_buffers(store: &mut StoreOptions, named: Option<PathBuf>) -> Result<(), Failure> {
-    let directory = named.unwrap_or_else(|| Path::new(BUFFER_DIRECTORY).to_path_buf());
-    if !directory.is_dir() {
-        if !matches!(store.durability, Durability::Process | Durability::Periodic(_)) {
-            return Ok(());
-        }
-        let expected = "a directory in memory for the write buffers that outlive the process";
-        let found = format!("{}, which is none", directory.display());
-        return Err(wrong("buffer-directory", expected, &found));
-    }
-    store.buffer_directory = Some(directory);
-    Ok(())
-}
-
-fn number<T: FromStr<Err = std::num::ParseIntError>>(
-    name: &str,
-    value: &str,
-) -> Result<T, Failure> {
-    value.parse().map_err(|error| wrong(name, "a number", &format!("`{value}`: {error}")))
-}
-
-fn durability(name: &str, value: &str) -> Result<Durability, Failure> {
-    let level: Result<Durability, entresol_tier::Error> = value.parse();
-    level.map_err(|error| Failure { kind: 2, sentence: format!("option `{name}`: {error}") })
-}
-
-fn choice<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, Failure> {
-    let found = known.iter().find(|(known, _)| *known == value);
-    found.map(|(_, choice)| *choice).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        wrong(name, &names.join(" or "), &format!("`{value}`"))
-    })
-}
-
-fn encryption_key(name: &str, value: &str) -> Result<EncryptionKey, Failure> {
-    let mut key = [0; 32];
-    let digits = value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !digits {
-        // The text itself may be a secret.
-        let found = format!("{} bytes of something else", value.len());
-        return Err(wrong(name, "64 hexadecimal digits", &found));
-    }
-    for (place, byte) in key.iter_mut().enumerate() {
-        let digits = value.get(2 * place..2 * place + 2).unwrap_or("00");
-        *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
-    }
-    Ok(EncryptionKey(key))
-}
-
 fn wrong(name: &str, expected: &str, found: &dyn std::fmt::Display) -> Failure {
     Failure { kind: 2, sentence: format!("option `{name}`: expected {expected}, found {found}") }
 }
 
+fn refused_option(name: &str, error: &Error) -> Failure {
+    Failure { kind: 2, sentence: format!("option `{name}`: {error}") }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use entresol_tier::{Compression, Durability, OpenMode, Reclaim};
+
     use super::*;
 
     /// A store that was killed at another level lost what stood in its buffers alone.

@@ -1,5 +1,7 @@
 //! Where a hosted store is, and how it is opened.
 
+mod named;
+
 use std::path::Path;
 use std::sync::Arc;
 
