@@ -1,5 +1,5 @@
-//! Work on ordered tables in the caller's thread, from its beginning to its end: with patience where
-//! it needs room that merges have yet to make.
+//! Work on ordered tables in the caller's thread, from its beginning to its end; with patience
+//! where it needs room that merges have yet to make.
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,8 @@ pub fn run_on_tables(
 }
 
 impl<O: Outbox> HostedStore<O> {
-    /// Does work that needs room for changes, as [`HostedStore::with_tables`] does work. Where there
-    /// is no room it merges some, or waits until others have, and tries again.
+    /// Does work that needs room for changes, as [`HostedStore::with_tables`] does work. Where
+    /// there is no room it merges some, or waits until others have, and tries again.
     ///
     /// # Errors
     /// As of the work. Where room was found in no time the sentence says what stands in the way of

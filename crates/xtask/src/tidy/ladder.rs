@@ -56,6 +56,11 @@ const RUNGS: &[Rung] = &[
         tests_use: &[],
     },
     Rung {
+        name: "entresol-python",
+        uses: &["entresol-host", "entresol-tier", "entresol-tree"],
+        tests_use: &[],
+    },
+    Rung {
         name: "entresol-volume",
         uses: &[
             "entresol-device",
