@@ -2,8 +2,9 @@
 CARGO := scripts/cargo
 PACKAGES_BUILD := gcc libc6-dev
 PACKAGES_JAVA := maven openjdk-17-jdk-headless
-PACKAGES_TEST := $(PACKAGES_JAVA) redis-server redis-tools nbdkit fio qemu-utils libnbd-bin python3-libnbd openssl \
-	python3-redis node-redis
+PACKAGES_PYTHON := python3-venv
+PACKAGES_TEST := $(PACKAGES_JAVA) $(PACKAGES_PYTHON) redis-server redis-tools nbdkit fio qemu-utils \
+	libnbd-bin python3-libnbd openssl python3-redis node-redis
 PACKAGES_OUTSIDE := fio nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-x86 \
 	busybox-static e2fsprogs fuse3
 PACKAGES_PEERS := golang-go python3-venv

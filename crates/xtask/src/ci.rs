@@ -6,7 +6,7 @@ use crate::java;
 use crate::kill;
 use crate::report::Report;
 use crate::seeded::Speed;
-use crate::{bench, book, fuzz, simulate, tidy};
+use crate::{bench, book, fuzz, python, simulate, tidy};
 
 /// Seconds of arbitrary bytes for each decoder in the gate; the soak has more of everything.
 const FUZZ_SECONDS: u64 = 5;
@@ -74,6 +74,7 @@ fn run_others(report: &mut Report) -> Result<(), String> {
     report.perform("kill", &repeat, &mut || kill::check(KILLS))?;
     let clients = "conformance/nbd/run.py PROGRAM";
     report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
+    python::check(report)?;
     report.run("docs", &documentation())?;
     report.perform("book", "cargo x book", &mut book::render)?;
     run_long(report)

@@ -17,6 +17,7 @@ mod lane;
 mod outside;
 mod peers;
 mod planted;
+mod python;
 mod report;
 mod seeded;
 mod simulate;
@@ -107,6 +108,12 @@ const TASKS: &[Task] = &[
         arguments: "[--brief] [--kills N]",
         summary: "the Java libraries, tested on every JDK that is here, JVMs killed N times (5)",
         perform: java::perform,
+    },
+    Task {
+        name: "python",
+        arguments: "",
+        summary: "the wheel for Python, installed into an empty environment and tested there",
+        perform: python::perform,
     },
     Task {
         name: "bench",

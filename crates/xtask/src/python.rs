@@ -1,0 +1,100 @@
+//! `cargo x python`: the wheel built, installed into an empty environment outside of the tree, and
+//! tested there, the programs of the guide with it.
+
+use std::path::{Path, PathBuf};
+
+use crate::Verdict;
+use crate::invocation::Invocation;
+use crate::report::Report;
+
+const MANIFEST: &str = "crates/python/Cargo.toml";
+const TESTS: &str = "-m unittest discover --start-directory crates/python/tests";
+/// What builds wheels, as the package's own manifest asks for it.
+const BUILDER: &str = "maturin>=1.9,<2";
+
+/// `cargo x python`.
+pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
+    if !arguments.is_empty() {
+        return Err("it takes no arguments".to_string());
+    }
+    let mut report = Report::default();
+    check(&mut report)?;
+    Ok(report.close())
+}
+
+/// Builds, installs and tests the wheel.
+pub(crate) fn check(report: &mut Report) -> Result<(), String> {
+    let places = crate::target_directory().join("python");
+    let Some(builder) = builder(&places.join("tools"))? else {
+        println!("skipped: Python's package: maturin is not here, and pip cannot fetch it");
+        return Ok(());
+    };
+    let wheels = places.join("wheels");
+    if wheels.exists() {
+        let removed = std::fs::remove_dir_all(&wheels);
+        removed.map_err(|error| format!("{}: {error}", wheels.display()))?;
+    }
+    let build = Invocation::new(&shown(&builder))
+        .with_argument("build")
+        .with_argument("--quiet")
+        .with_argument("--locked")
+        .with_argument("--manifest-path")
+        .with_argument(MANIFEST)
+        .with_argument("--out")
+        .with_argument(shown(&wheels));
+    if !report.run("wheel", &build)? {
+        return Ok(());
+    }
+    let wheel = only_file(&wheels)?;
+    let empty = std::env::temp_dir().join(format!("entresol-python-{}", std::process::id()));
+    let tested = test(report, &wheel, &empty);
+    // What is left of it is in the folder for such things.
+    let _removed = std::fs::remove_dir_all(&empty);
+    tested
+}
+
+/// Installs the wheel, and nothing beside it, into an environment at `empty`; tests it there.
+fn test(report: &mut Report, wheel: &Path, empty: &Path) -> Result<(), String> {
+    environment(empty)?;
+    let python = shown(&empty.join("bin/python"));
+    let install = Invocation::new(&format!("{python} -m pip install --quiet --no-index"))
+        .with_argument("--disable-pip-version-check")
+        .with_argument(shown(wheel));
+    if report.run("install", &install)? {
+        report.run("python", &Invocation::new(&format!("{python} {TESTS}")))?;
+    }
+    Ok(())
+}
+
+/// The program that builds wheels, in an environment of its own, which stays for the next time.
+fn builder(tools: &Path) -> Result<Option<PathBuf>, String> {
+    let program = tools.join("bin/maturin");
+    if !program.is_file() {
+        environment(tools)?;
+        let pip = shown(&tools.join("bin/pip"));
+        let fetch = Invocation::new(&format!("{pip} install --quiet")).with_argument(BUILDER);
+        if !fetch.run_quietly()?.passed {
+            return Ok(None);
+        }
+    }
+    Ok(Some(program))
+}
+
+/// An empty environment.
+fn environment(place: &Path) -> Result<(), String> {
+    let made = Invocation::new("python3 -m venv --clear").with_argument(shown(place));
+    let ending = made.run_quietly()?;
+    let advice = "apt-get install python3-venv";
+    if ending.passed { Ok(()) } else { Err(format!("{made}: {}{advice}", ending.output)) }
+}
+
+fn only_file(folder: &Path) -> Result<PathBuf, String> {
+    let cannot = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let first = std::fs::read_dir(folder).map_err(cannot)?.next();
+    let entry = first.ok_or_else(|| format!("{}: no wheel is there", folder.display()))?;
+    Ok(entry.map_err(cannot)?.path())
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
