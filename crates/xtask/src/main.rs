@@ -14,6 +14,7 @@ mod invocation;
 mod java;
 mod kill;
 mod lane;
+mod library;
 mod outside;
 mod peers;
 mod planted;
@@ -114,6 +115,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the wheel for Python, installed into an empty environment and tested there",
         perform: python::perform,
+    },
+    Task {
+        name: "library",
+        arguments: "",
+        summary: "the C library installed under an empty root, and a C program that finds it there",
+        perform: library::perform,
     },
     Task {
         name: "bench",
