@@ -91,12 +91,12 @@ impl Batch {
         write(&self.engine, &changes, &conditions, self.level)
     }
 
-    /// Writes what was gathered; nothing is left of it.
+    /// Writes what was gathered. Nothing is left of it, unless it fails: it may be tried again.
     fn finish(&mut self, py: Python<'_>) -> PyResult<Written> {
-        let written = py.detach(|| self.written());
+        let written = py.detach(|| self.written())?;
         self.changes.clear();
         self.conditions.clear();
-        Ok(written?)
+        Ok(written)
     }
 }
 
@@ -139,7 +139,8 @@ impl Batch {
         self.expect(table, key, ExpectedRow::Value(value))
     }
 
-    /// Writes the changes, if all conditions hold; whether they do. The batch is empty then.
+    /// Writes the changes, if all conditions hold; whether they do. The batch is empty then. Where
+    /// something is raised it keeps what it has.
     fn write(&mut self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.finish(py)? == Written::Whole)
     }

@@ -93,6 +93,14 @@ class Tables(InFolder):
         self.assertFalse(batch.write())
         self.assertTrue(batch.write(), "it is empty")
 
+    def test_a_batch_that_fails_keeps_its_changes(self):
+        store = self.open()
+        batch = store.batch()
+        batch.put(store.ordered_table("t"), b"", b"a key has at least one byte")
+        with self.assertRaises(entresol.InvalidError):
+            batch.write()
+        self.assertEqual(len(batch), 1)
+
     def test_a_batch_takes_tables_of_its_store_alone(self):
         with self.assertRaises(entresol.InvalidError) as raised:
             with self.open("one").batch() as batch:
