@@ -24,6 +24,7 @@ mod engine;
 mod failure;
 mod heap;
 mod holder;
+mod live;
 mod manual;
 mod meter;
 mod pblio;
@@ -83,6 +84,10 @@ Examples:
     Load(transfer::LoadArgs),
     /// Write all entries of a space of a store or a server as JSON lines or CSV
     Export(transfer::ExportArgs),
+    /// Print how a running server is: health, fullness, memory, where reads are answered
+    Status(live::StatusArgs),
+    /// Print rates of a running server, a line a second
+    Top(live::TopArgs),
     /// Look into a stopped store
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -135,6 +140,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Load(args) => transfer::load(args),
         Command::Export(args) => transfer::export(args),
+        Command::Status(args) => live::status(args),
+        Command::Top(args) => live::top(args),
         Command::Store(command) => store::run(command),
         Command::User(command) => user::run(command),
         Command::Act(command) => act::run(command),
