@@ -100,7 +100,8 @@ impl Site for Published {
 
     fn page(&self, path: &str) -> Option<Answer> {
         match path {
-            "/health" => Some(self.health()),
+            "/health" | "/health/ready" => Some(self.health()),
+            "/health/live" => Some(Answer::live()),
             "/stats" => Some(Answer::json("200 OK", format!("{}\n", self.report()))),
             "/metrics" => Some(Answer::metrics(metrics::page(&self.report()))),
             _ => None,

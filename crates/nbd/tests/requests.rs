@@ -508,6 +508,8 @@ fn administrators_are_told_of_a_device_that_does_not_answer_while_the_server_wai
     let health = get(&served, "/health");
     assert!(health.starts_with("HTTP/1.1 503") && health.contains("\"stalled\""), "{health}");
     assert!(health.contains("\"device\":\"/ssd/cache (the cache)\""), "{health}");
+    assert!(get(&served, "/health/ready").starts_with("HTTP/1.1 503"));
+    assert!(get(&served, "/health/live").starts_with("HTTP/1.1 200"));
     let metrics = get(&served, "/metrics");
     assert!(
         metrics.contains("\nentresol_volume_cache_oldest_pending_io_seconds 45\n"),

@@ -118,6 +118,11 @@ impl Answer {
         Answer { status, content_type: "application/json", body, whole: true }
     }
 
+    /// That the process lives: who asks so would end one that does not answer.
+    pub fn live() -> Answer {
+        Answer::json("200 OK", "{\"status\":\"live\"}\n".to_owned())
+    }
+
     /// Metrics as text, by OpenMetrics 1.0.
     pub fn metrics(body: String) -> Answer {
         let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -1,4 +1,4 @@
-//! The HTTP interface: `/health`, `/metrics`, `/stats`.
+//! The HTTP interface: `/health`, for probes of two kinds too, `/metrics`, `/stats`.
 
 mod metrics;
 mod stats;
@@ -17,7 +17,8 @@ impl Site for Shared {
 
     fn page(&self, path: &str) -> Option<Answer> {
         match path {
-            "/health" => Some(health(self)),
+            "/health" | "/health/ready" => Some(health(self)),
+            "/health/live" => Some(Answer::live()),
             "/metrics" => Some(Answer::metrics(metrics::text(self))),
             "/stats" => Some(Answer::json("200 OK", stats::text(self))),
             _ => None,

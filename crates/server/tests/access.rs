@@ -275,6 +275,8 @@ fn the_http_interface_shows_health_metrics_and_figures() {
         answer
     };
     assert!(get("/health").ends_with("{\"status\":\"ok\"}\n"));
+    assert_eq!(get("/health/ready"), get("/health"));
+    assert!(get("/health/live").ends_with("{\"status\":\"live\"}\n"));
     let metrics = get("/metrics");
     assert!(metrics.contains("entresol_puts_total 1\n"), "{metrics}");
     assert!(metrics.contains("entresol_commands_total{command=\"get\"} 1\n"), "{metrics}");
