@@ -1,8 +1,8 @@
 //! Pages over HTTP, for the people who run a server and their tools.
 //!
 //! One thread serves at most 64 clients, so what it holds is bounded: a request has at most 8 KiB,
-//! a client has five seconds to send it and five to take the answer. It listens on loopback
-//! addresses only. What there is to see is the [`Site`]'s.
+//! a client has five seconds to send it and five to take the answer. What there
+//! is to see is the [`Site`]'s, and who may see it.
 
 mod visitors;
 
@@ -18,6 +18,8 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 /// The status that says which methods there are (RFC 9110, 15.5.6).
 const NOT_ALLOWED: &str = "405 Method Not Allowed";
+/// The status of who shows no token, or another one (RFC 9110, 15.5.2).
+const NOBODY: &str = "401 Unauthorized";
 
 /// The HTTP interface, listening.
 #[derive(Debug)]
@@ -33,6 +35,12 @@ pub trait Site: Sync {
 
     /// What stands at `path`; `None` if nothing does.
     fn page(&self, path: &str) -> Option<Answer>;
+
+    /// What whoever asks has to show (RFC 6750), but for `/health` and what is below it; `None`:
+    /// all may ask.
+    fn token(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// An answer to a request.
@@ -97,8 +105,22 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
         _ => return Some(plain(NOT_ALLOWED)),
     };
     let path = path_of(parsed.path.unwrap_or_default());
+    let is_open = path == "/health" || path.starts_with("/health/");
+    if !is_open && !site.token().is_none_or(|token| shows(parsed.headers, token)) {
+        return Some(Answer { whole, ..plain(NOBODY) });
+    }
     let answer = site.page(path).unwrap_or_else(|| plain("404 Not Found"));
     Some(Answer { whole, ..answer })
+}
+
+/// Whether a request shows `token`. How long that takes does not tell how much of it is right.
+fn shows(headers: &[httparse::Header<'_>], token: &[u8]) -> bool {
+    let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
+    let Some((scheme, shown)) = header.and_then(|header| header.value.split_at_checked(7)) else {
+        return false;
+    };
+    let differences = shown.iter().zip(token).fold(0, |all, (one, other)| all | (one ^ other));
+    scheme.eq_ignore_ascii_case(b"bearer ") && shown.len() == token.len() && differences == 0
 }
 
 /// The path of a target, which may be a whole address (RFC 9112, 3.2.2), without its query.
@@ -137,7 +159,11 @@ impl Answer {
             self.status,
             self.content_type,
             self.body.len(),
-            if self.status == NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" }
+            match self.status {
+                NOT_ALLOWED => "Allow: GET, HEAD\r\n",
+                NOBODY => "WWW-Authenticate: Bearer\r\n",
+                _ => "",
+            }
         );
         let body = if self.whole { self.body.as_bytes() } else { &[] };
         [head.as_bytes(), body].concat()

@@ -15,6 +15,10 @@ impl Site for Shared {
         Shared::is_stopping(self)
     }
 
+    fn token(&self) -> Option<&[u8]> {
+        self.admin_token.as_deref()
+    }
+
     fn page(&self, path: &str) -> Option<Answer> {
         match path {
             "/health" | "/health/ready" => Some(health(self)),

@@ -402,6 +402,10 @@ impl Config {
         self.text("admin-bind")
     }
 
+    pub(crate) fn admin_token(&self) -> Option<PathBuf> {
+        self.path("admin-token")
+    }
+
     pub(crate) fn users(&self) -> Option<PathBuf> {
         self.path("users")
     }

@@ -4,6 +4,7 @@
 //! passwords; one that syncs for those who wait for it; one that looks whether the device answers;
 //! one for HTTP if asked for. All end when the server stops.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
@@ -19,7 +20,7 @@ use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
 use crate::client::clients_within;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::data;
 use crate::error::ServeError;
 use crate::listen;
@@ -33,6 +34,8 @@ use crate::worker::{WAKER, Worker};
 
 /// Passwords that wait to be compared.
 const COMPARISONS_MAX: usize = 64;
+/// Shortest token of the HTTP interface.
+const TOKEN_BYTES_MIN: usize = 16;
 /// Clients that wait for a sync at a time.
 const SAVERS_MAX: usize = 10_000;
 
@@ -72,6 +75,7 @@ struct Doors {
     listeners: Vec<Listener>,
     ports: Ports,
     admin: Option<Admin>,
+    admin_token: Option<Vec<u8>>,
 }
 
 impl Doors {
@@ -90,13 +94,16 @@ impl Doors {
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
-        if let Some(open) = ports.admin.filter(|address| !address.ip().is_loopback()) {
+        let admin_token = config.admin_token().as_deref().map(read_token).transpose()?;
+        let open = ports.admin.filter(|address| !address.ip().is_loopback());
+        if let Some(open) = open.filter(|_| admin_token.is_none()) {
             warn!(
                 "the HTTP interface at {open} can be reached from other machines and asks for no \
-                 password: whoever reaches it sees all figures, and no entries"
+                 password: whoever reaches it sees all figures, and no entries; `admin-token` \
+                 names a file with a word to ask for"
             );
         }
-        Ok(Doors { users, tls, listeners, ports, admin })
+        Ok(Doors { users, tls, listeners, ports, admin, admin_token })
     }
 
     /// Serves `tier`, `early` clients first; returns once others can connect.
@@ -106,7 +113,7 @@ impl Doors {
         tier: Arc<Tiered>,
         early: Vec<Stream>,
     ) -> Result<RunningServer, ServeError> {
-        let Doors { users, tls, listeners, ports, admin } = self;
+        let Doors { users, tls, listeners, ports, admin, admin_token } = self;
         let system = |error| ServeError::System("an event queue cannot be made", error);
         let mut polls = Vec::new();
         let mut wakers = Vec::new();
@@ -120,8 +127,18 @@ impl Doors {
         let (stop, stopped) = channel();
         let client_bytes_max = data::client_memory_bytes(config.memory_bytes()) as usize;
         let depth = config.io_depth();
-        let parts =
-            Parts { tier, config, users, tls, wakers, verifier, savers, stop, client_bytes_max };
+        let parts = Parts {
+            tier,
+            config,
+            users,
+            tls,
+            admin_token,
+            wakers,
+            verifier,
+            savers,
+            stop,
+            client_bytes_max,
+        };
         let shared = Arc::new(Shared::new(parts));
         shared.ports.get_or_init(|| ports);
         let mut server = RunningServer {
@@ -318,6 +335,26 @@ fn run(mut config: Config) -> Result<(), ServeError> {
     server.stop()?;
     info!("stopped");
     Ok(())
+}
+
+/// The word in the first line of the file at `path`.
+fn read_token(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let wrong = |detail| ConfigError::new("configuration", "admin-token", detail);
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?;
+    let token = text.lines().next().unwrap_or_default().trim();
+    // What a header can have (RFC 6750, 2.1), and nobody guesses.
+    let is_taken = token.len() >= TOKEN_BYTES_MIN
+        && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte));
+    match is_taken {
+        true => Ok(token.as_bytes().to_vec()),
+        false => Err(wrong(format!(
+            "expected in {shown} a line of {TOKEN_BYTES_MIN} or more letters and digits (`openssl \
+             rand -hex 32` prints one), found {} bytes",
+            token.len()
+        ))),
+    }
 }
 
 /// Lets the process have the files open that the clients of `config` take; where it may not, there

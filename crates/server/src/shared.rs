@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     /// Who may do what.
     users: RwLock<Arc<Users>>,
     pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) admin_token: Option<Vec<u8>>,
     /// Who is connected.
     pub(crate) clients: Clients,
     /// Who watches every command.
@@ -162,6 +163,7 @@ pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) users: Users,
     pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) admin_token: Option<Vec<u8>>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,
@@ -187,6 +189,7 @@ impl Shared {
             config: Mutex::new(parts.config),
             users: RwLock::new(Arc::new(parts.users)),
             tls: parts.tls,
+            admin_token: parts.admin_token,
             clients: Clients::default(),
             monitors: Monitors::default(),
             absences: Arc::default(),

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use support::TestServer;
+use entresol_server::{Config, Server};
+use support::{TempDir, TestServer, store};
 
 #[test]
 fn a_request_in_pieces_is_answered_when_it_is_whole() {
@@ -146,6 +147,53 @@ fn statistics_keep_their_keys_in_their_order() {
 fn request(address: SocketAddr, what: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(format!("{what} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn figures_are_shown_to_whoever_shows_the_token_and_health_to_everybody() {
+    let directory = TempDir::new();
+    let file = directory.path("token");
+    std::fs::write(&file, "0123456789abcdef\nthe second line is nothing\n").unwrap();
+    let settings = [("admin-port", "0"), ("admin-token", file.to_str().unwrap())];
+    let server = TestServer::start(&settings);
+    let address = server.server.ports().admin.unwrap();
+    for path in ["/metrics", "/stats", "/nothing"] {
+        let refused = request(address, &format!("GET {path}"));
+        assert!(refused.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{refused}");
+        assert!(refused.contains("\r\nWWW-Authenticate: Bearer\r\n"), "{refused}");
+    }
+    for header in ["Bearer 0123456789abcdeX", "Bearer 0123", "Basic 0123456789abcdef", ""] {
+        let refused = with_header(address, "GET /stats", header);
+        assert!(refused.starts_with("HTTP/1.1 401"), "{header}: {refused}");
+    }
+    let stats = with_header(address, "GET /stats", "bearer 0123456789abcdef");
+    assert!(stats.starts_with("HTTP/1.1 200"), "{stats}");
+    for path in ["/health", "/health/live", "/health/ready"] {
+        assert!(request(address, &format!("GET {path}")).starts_with("HTTP/1.1 200"), "{path}");
+    }
+}
+
+#[test]
+fn a_token_that_is_easily_guessed_is_refused_with_the_next_step() {
+    let directory = TempDir::new();
+    let file = directory.path("token");
+    std::fs::write(&file, "secret\n").unwrap();
+    let mut config = Config::default();
+    for (key, value) in [("port", "0"), ("admin-token", file.to_str().unwrap())] {
+        config.set(key, value).unwrap();
+    }
+    let error = Server::start(config, store(None)).unwrap_err().to_string();
+    assert!(error.contains("key `admin-token`") && error.contains("found 6 bytes"), "{error}");
+    assert!(error.contains("`openssl rand -hex 32`"), "{error}");
+}
+
+fn with_header(address: SocketAddr, line: &str, authorization: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let text = format!("{line} HTTP/1.1\r\nHost: x\r\nAuthorization: {authorization}\r\n\r\n");
+    stream.write_all(text.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer

@@ -247,8 +247,15 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "admin-bind",
         Kind::Text,
         "127.0.0.1",
-        "Address of the HTTP interface, which asks for no password: whoever reaches it sees all \
-         figures, and no entries.",
+        "Address of the HTTP interface: whoever reaches it, and shows the token if there is one, \
+         sees all figures, and no entries.",
+    ),
+    key(
+        "admin-token",
+        Kind::Path,
+        "",
+        "File with a token in its first line. Requests for figures show it as `Authorization: \
+         Bearer TOKEN`; those for health need none.",
     ),
     key(
         "users",
