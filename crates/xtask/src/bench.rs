@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Verdict;
+use crate::deb;
 use crate::invocation::Invocation;
 use crate::java;
 use crate::kill;
@@ -111,8 +112,8 @@ pub(crate) fn smoke() -> Result<bool, String> {
 }
 
 /// `cargo x soak [--minutes N] [--seed S]`: kills at every level, then the seeded tests in turn,
-/// with seeds from S on, then the C library, then Java on every JDK, then volumes and Cassandra
-/// against what others wrote. Without S no soak runs the seeds of another.
+/// with seeds from S on, then the C library and the package, then Java on every JDK, then volumes
+/// and Cassandra against what others wrote. Without S no soak runs the seeds of another.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let (minutes, first) = soak_options(arguments)?;
     let share = Duration::from_secs(minutes * 60 / SOAKED.len() as u64);
@@ -124,6 +125,7 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
         report.perform(target.test, &repeat, &mut || built.run_for(first, share))?;
     }
     library::check(&mut report)?;
+    deb::check(&mut report)?;
     java::check_everything(&mut report, JVM_KILLS)?;
     outside::run_all(&mut report)?;
     peers::run_all(&mut report)?;

@@ -7,6 +7,7 @@ mod bench;
 mod book;
 mod chart;
 mod ci;
+mod deb;
 mod failures;
 mod fuzz;
 mod hooks;
@@ -121,6 +122,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the C library installed under an empty root, and a C program that finds it there",
         perform: library::perform,
+    },
+    Task {
+        name: "deb",
+        arguments: "",
+        summary: "the Debian package, unpacked under an empty root and looked into",
+        perform: deb::perform,
     },
     Task {
         name: "bench",
