@@ -27,6 +27,7 @@ mod modification;
 mod monitors;
 mod operations;
 mod pause;
+mod recent;
 mod reload;
 mod server;
 mod shared;

@@ -14,6 +14,7 @@ use crate::client::Clients;
 
 use crate::command::table::SPECS;
 use crate::lock::lock;
+use crate::recent::Counts;
 
 /// Longest latency told apart, nanoseconds.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
@@ -144,6 +145,16 @@ impl Meter {
     /// Forgets everything.
     pub(crate) fn reset(&self) {
         *lock(&self.state) = Measured::new();
+    }
+
+    /// Commands and bytes, without latencies: whoever looks often does not hold the worker up.
+    pub(crate) fn counts(&self) -> Counts {
+        let state = lock(&self.state);
+        Counts {
+            commands: state.calls(),
+            input_bytes: state.input_bytes,
+            output_bytes: state.output_bytes,
+        }
     }
 
     /// Adds these measurements to `total`.

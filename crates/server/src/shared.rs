@@ -24,6 +24,7 @@ use crate::meter::{Counted, Measured, Meter};
 use crate::monitors::Monitors;
 use crate::operations::{OperationId, PasswordMatch};
 use crate::pause::Pauses;
+use crate::recent::{Counts, Recent};
 use crate::slot_token::SlotToken;
 use crate::transaction_gate::{TransactionGate, Wake};
 use crate::users::Users;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     slow_ns: AtomicU64,
     /// Which commands wait for the end of a pause.
     pub(crate) pauses: Pauses,
+    pub(crate) recent: Recent,
     /// Whether the server is stopping.
     pub(crate) stopping: AtomicBool,
     /// When it started.
@@ -198,6 +200,7 @@ impl Shared {
             forgotten: Mutex::default(),
             slow: Mutex::default(),
             pauses: Pauses::default(),
+            recent: Recent::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             seed: random_seed(),
@@ -314,6 +317,20 @@ impl Shared {
         let mut total = Measured::new();
         self.meters.iter().for_each(|meter| meter.add_to(&mut total));
         total
+    }
+
+    /// Bytes of the memory cap that are in use, of which `figures` tell the store's.
+    pub(crate) fn used_bytes(&self, figures: &Statistics) -> u64 {
+        let clients = self.memory.used() as u64;
+        let store = figures.index_bytes + figures.buffer_bytes + figures.cache_bytes;
+        store + figures.other_bytes + clients
+    }
+
+    /// Looks at what the server does, for the figures of the second before.
+    pub(crate) fn look(&self) {
+        let counts = self.meters.iter().map(Meter::counts).fold(Counts::default(), Counts::and);
+        let used = self.used_bytes(&self.statistics_in_time());
+        self.recent.look(self.started.elapsed(), counts, used);
     }
 
     /// Whether the server is stopping.

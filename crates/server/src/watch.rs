@@ -17,6 +17,7 @@ pub(crate) fn watch(shared: &Shared) -> Result<(), ServeError> {
         let now = shared.started.elapsed();
         if now >= looked + LOOK_INTERVAL {
             looked = now;
+            shared.look();
             let oldest: Vec<PendingIo> = shared.oldest_pending().into_iter().collect();
             stalls.look(&oldest).iter().for_each(|said| warn!("{said}"));
             let store = shared.tier.store();

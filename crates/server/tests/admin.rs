@@ -198,3 +198,22 @@ fn with_header(address: SocketAddr, line: &str, authorization: &str) -> String {
     stream.read_to_string(&mut answer).unwrap();
     answer
 }
+
+#[test]
+fn info_has_the_figures_that_dashboards_of_redis_read() {
+    let server = TestServer::start(&[]);
+    let mut client = server.client();
+    assert_eq!(client.call("SET k v"), "+OK\r\n");
+    let info = client.call("INFO everything");
+    let figure = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+        line.unwrap_or_else(|| panic!("no {name} in {info}")).to_owned()
+    };
+    for name in ["instantaneous_ops_per_sec", "instantaneous_input_kbps", "used_memory"] {
+        assert!(figure(name).parse::<f64>().unwrap() >= 0.0, "{name}");
+    }
+    let bytes = |name: &str| figure(name).parse::<u64>().unwrap();
+    assert!(bytes("used_memory_peak") >= bytes("used_memory"));
+    let latencies = figure("latency_percentiles_usec_set");
+    assert!(latencies.starts_with("p50=") && latencies.contains(",p99.9="), "{latencies}");
+}

@@ -26,7 +26,7 @@ struct Source<'a> {
 type Section = fn(&Source<'_>, &mut String);
 
 /// Sections with their titles; those after the first ten come only when asked for.
-const SECTIONS: [(&str, Section); 11] = [
+const SECTIONS: [(&str, Section); 12] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
@@ -38,6 +38,7 @@ const SECTIONS: [(&str, Section); 11] = [
     ("Keyspace", keyspace),
     ("Entresol", entresol),
     ("Commandstats", commandstats),
+    ("Latencystats", latencystats),
 ];
 const DEFAULT_SECTIONS: usize = 10;
 
@@ -107,13 +108,12 @@ fn clients(source: &Source<'_>, out: &mut String) {
 
 fn memory(source: &Source<'_>, out: &mut String) {
     let figures = &source.figures;
-    let used = figures.index_bytes
-        + figures.buffer_bytes
-        + figures.cache_bytes
-        + figures.other_bytes
-        + source.shared.memory.used() as u64;
+    let used = source.shared.used_bytes(figures);
+    let peak = source.shared.recent.peak_bytes(used);
     line(out, "used_memory", used);
     line(out, "used_memory_human", human(used));
+    line(out, "used_memory_peak", peak);
+    line(out, "used_memory_peak_human", human(peak));
     line(out, "used_memory_rss", source.process.resident_bytes);
     line(out, "used_memory_rss_human", human(source.process.resident_bytes));
     let config = lock(&source.shared.config);
@@ -152,8 +152,12 @@ fn stats(source: &Source<'_>, out: &mut String) {
     let counted = Counted::of(&shared.clients, &source.figures).since(*lock(&shared.forgotten));
     line(out, "total_connections_received", counted.accepted);
     line(out, "total_commands_processed", measured.calls());
+    let rates = shared.recent.rates();
+    line(out, "instantaneous_ops_per_sec", rates.commands.round());
     line(out, "total_net_input_bytes", measured.input_bytes);
     line(out, "total_net_output_bytes", measured.output_bytes);
+    line(out, "instantaneous_input_kbps", format!("{:.2}", rates.input_bytes / 1024.0));
+    line(out, "instantaneous_output_kbps", format!("{:.2}", rates.output_bytes / 1024.0));
     line(out, "rejected_connections", counted.refused);
     line(out, "expired_keys", counted.expired);
     line(out, "evicted_keys", counted.evicted);
@@ -209,5 +213,17 @@ fn commandstats(source: &Source<'_>, out: &mut String) {
             figures.failed
         );
         line(out, &format!("cmdstat_{}", spec.name), value);
+    }
+}
+
+fn latencystats(source: &Source<'_>, out: &mut String) {
+    for (spec, figures) in SPECS.iter().zip(&source.measured.commands) {
+        if figures.calls == 0 {
+            continue;
+        }
+        let [p50, p99, p999] =
+            [50.0, 99.0, 99.9].map(|percent| figures.latency.percentile_us(percent));
+        let value = format!("p50={p50:.3},p99={p99:.3},p99.9={p999:.3}");
+        line(out, &format!("latency_percentiles_usec_{}", spec.name), value);
     }
 }
