@@ -117,6 +117,32 @@ fn where_tls_is_optional_both_kinds_of_clients_are_served() {
 }
 
 #[test]
+fn certificates_that_are_read_again_are_for_clients_to_come_and_leave_others_be() {
+    let mut authority = Authority::new();
+    let volumes = vec![Volume::new("renewed", MIB)];
+    let served = Served::start_with(volumes, Some(authority.files(None)), TlsDemand::Required);
+    let wish = || wishes(TlsWish::Required);
+    let before = authority.client(None);
+    let mut early = TlsClient::connect_tls(&served.socket(), wish(), Arc::clone(&before)).unwrap();
+    let others = Authority::new();
+    (authority.certificate, authority.key) = (others.certificate, others.key);
+    authority.files(None);
+    let tls = served.tls.as_ref().unwrap();
+    tls.reload().unwrap();
+    let refused = TlsClient::connect_tls(&served.socket(), wish(), before);
+    assert_eq!(refused.err().unwrap().field(), "TLS", "the certificate of before is shown");
+    let now = authority.client(None);
+    let mut late = TlsClient::connect_tls(&served.socket(), wish(), Arc::clone(&now)).unwrap();
+    let read = Request::new(Command::Read, 1, 0, 2);
+    for client in [&mut early, &mut late] {
+        assert_eq!(client.call(&read, &[]), Answered::Bytes(vec![0, 0]));
+    }
+    std::fs::write(authority.directory.path().join("key"), "no key").unwrap();
+    assert!(tls.reload().unwrap_err().to_string().contains("`tls-key`"));
+    TlsClient::connect_tls(&served.socket(), wish(), now).unwrap();
+}
+
+#[test]
 fn clients_without_a_certificate_of_the_authority_are_not_served() {
     let (authority, others) = (Authority::new(), Authority::new());
     let files = authority.files(Some(&authority));

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use entresol_nbd::{Access, Listen, NbdOptions, NbdPorts, NbdServer, Stopper, TlsDemand, TlsFiles};
+use entresol_nbd::{
+    Access, Listen, NbdOptions, NbdPorts, NbdServer, Stopper, Tls, TlsDemand, TlsFiles,
+};
 use entresol_volume::Moment;
 use entresol_wire::nbd::{
     Agreement, Chunk, ClientHandshake, ClientOptions, ClientStep, Error, ErrorCode, ErrorKind,
@@ -28,6 +30,8 @@ pub(crate) struct Served {
     _directory: Scratch,
     pub(crate) ports: NbdPorts,
     pub(crate) gate: Arc<Gate>,
+    /// Its certificates.
+    pub(crate) tls: Option<Arc<Tls>>,
     stopper: Stopper,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,7 +63,7 @@ impl Served {
             admin_port: Some(0),
         };
         let server = NbdServer::open(&options).unwrap();
-        let (ports, stopper) = (server.ports().clone(), server.stopper());
+        let (ports, stopper, tls) = (server.ports().clone(), server.stopper(), server.tls());
         let gate = Arc::new(Gate::default());
         let held = Arc::clone(&gate);
         let thread = std::thread::spawn(move || {
@@ -69,7 +73,7 @@ impl Served {
             let clock = || Moment(ticks.replace(ticks.get() + 1));
             server.serve(&mut volumes, &clock).unwrap();
         });
-        Served { _directory: directory, ports, gate, stopper, thread: Some(thread) }
+        Served { _directory: directory, ports, gate, tls, stopper, thread: Some(thread) }
     }
 
     /// A client that agreed on `style` and all contexts.
