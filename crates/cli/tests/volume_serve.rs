@@ -6,6 +6,7 @@
 mod interruptible;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -57,15 +58,16 @@ impl Directory {
     }
 
     fn serve(&self) -> Served {
-        self.serve_by(interruptible())
+        self.serve_by(interruptible(), &[])
     }
 
-    /// Serves by `program`, which is given its arguments.
-    fn serve_by(&self, mut program: Command) -> Served {
+    /// Serves by `program`, which is given its arguments and these options.
+    fn serve_by(&self, mut program: Command, options: &[&str]) -> Served {
         let words = ["volume", "serve", "--cache", &self.path("cache"), "--unix"];
         let mut child = program
             .args(words)
             .args([&self.path("nbd"), "--port", "0"])
+            .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -173,7 +175,7 @@ fn clients_are_taken_however_few_files_a_shell_lets_programs_open() {
     assert!(made, "{said}");
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -S -n 64 && exec \"$0\" \"$@\"", PROGRAM]);
-    let served = directory.serve_by(shell);
+    let served = directory.serve_by(shell, &[]);
     let connect = |_| UnixStream::connect(&served.socket).unwrap();
     let mut clients: Vec<UnixStream> = (0..100).map(connect).collect();
     for client in &mut clients {
@@ -184,6 +186,30 @@ fn clients_are_taken_however_few_files_a_shell_lets_programs_open() {
         assert_eq!(&greeting[..8], b"NBDMAGIC");
     }
     drop(clients);
+    served.stop();
+}
+
+#[test]
+fn figures_of_volumes_are_shown_to_whoever_shows_the_token() {
+    let directory = Directory::new("token");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let file = directory.path("token");
+    std::fs::write(&file, "0123456789abcdef\n").unwrap();
+    let served =
+        directory.serve_by(interruptible(), &["--admin-port", "0", "--admin-token", &file]);
+    let port = served.line.split("admin=").nth(1).unwrap().trim();
+    let get = |path: &str, headers: &str| {
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get("/metrics", "").starts_with("HTTP/1.1 401"));
+    let shown = get("/metrics", "Authorization: Bearer 0123456789abcdef\r\n");
+    assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
+    assert!(get("/health/live", "").starts_with("HTTP/1.1 200"));
     served.stop();
 }
 

@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         access: Access::Known,
         control: None,
         admin_port: None,
+        admin_bind: "127.0.0.1".to_owned(),
+        admin_token: None,
     };
     let mut volume = Volume::new("memory", 64 << 20);
     let mut volumes = Vec::new();

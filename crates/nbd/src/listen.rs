@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use entresol_net::{Address, Admin, Listener, SettingError, Stream, Tls, TlsFiles};
+use entresol_net::{Address, Admin, Listener, SettingError, Stream, Tls, TlsFiles, Token};
 use entresol_volume::VolumeInfo;
 use entresol_wire::nbd::{BlockSizes, Export, ExportFlags, TlsRule};
 use mio::net::{TcpStream, UnixStream};
@@ -26,8 +26,12 @@ pub struct NbdOptions {
     pub access: Access,
     /// The path of the socket for administrators.
     pub control: Option<PathBuf>,
-    /// The port of the HTTP interface on 127.0.0.1; 0 takes any free one.
+    /// The port of the HTTP interface; 0 takes any free one.
     pub admin_port: Option<u16>,
+    /// The address of this machine that the HTTP interface listens on.
+    pub admin_bind: String,
+    /// What whoever asks for figures shows.
+    pub admin_token: Option<Token>,
 }
 
 /// Where clients come from. Sockets that a service manager opened (`LISTEN_FDS`) come in place of
@@ -88,6 +92,7 @@ pub(crate) struct Listening {
     pub(crate) only_client: Option<Stream>,
     pub(crate) control: Option<Listener>,
     pub(crate) admin: Option<Admin>,
+    pub(crate) admin_token: Option<Token>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) tls_rule: TlsRule,
     pub(crate) ports: NbdPorts,
@@ -129,11 +134,12 @@ impl Listening {
         };
         ports.control.clone_from(&options.control);
         let admin = match options.admin_port {
-            Some(port) => Some(Admin::open("127.0.0.1", port)?),
+            Some(port) => Some(Admin::open(&options.admin_bind, port)?),
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
-        Ok(Listening { listeners, only_client, control, admin, tls, tls_rule, ports })
+        let admin_token = options.admin_token.clone();
+        Ok(Listening { listeners, only_client, control, admin, admin_token, tls, tls_rule, ports })
     }
 }
 

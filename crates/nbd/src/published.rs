@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use entresol_net::{Answer, Site};
+use entresol_net::{Answer, Site, Token};
 use entresol_volume::Unanswered;
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ const STALE: Duration = Duration::from_secs(3);
 pub(crate) struct Published {
     shown: Mutex<Shown>,
     closed: AtomicBool,
+    token: Option<Token>,
 }
 
 #[derive(Debug)]
@@ -27,10 +28,11 @@ struct Shown {
     unanswered: Vec<Unanswered>,
 }
 
-impl Default for Published {
-    fn default() -> Published {
+impl Published {
+    /// Nothing so far; `token` opens it.
+    pub(crate) fn new(token: Option<Token>) -> Published {
         let shown = Shown { report: json!({}), at: Instant::now(), unanswered: Vec::new() };
-        Published { shown: Mutex::new(shown), closed: AtomicBool::new(false) }
+        Published { shown: Mutex::new(shown), closed: AtomicBool::new(false), token }
     }
 }
 
@@ -96,6 +98,10 @@ impl Published {
 impl Site for Published {
     fn is_stopping(&self) -> bool {
         self.is_closed()
+    }
+
+    fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
     }
 
     fn page(&self, path: &str) -> Option<Answer> {

@@ -113,7 +113,7 @@ impl NbdServer {
         clock: &dyn Fn() -> Moment,
     ) -> Result<(), NbdError> {
         let NbdServer { mut listening, poll, stop } = self;
-        let published = Arc::new(Published::default());
+        let published = Arc::new(Published::new(listening.admin_token.clone()));
         let admin = listening.admin.take();
         let control = listening.control.as_ref().and_then(Listener::another);
         let stall_watch = StallWatch::new(volumes.devices(), control);

@@ -75,7 +75,7 @@ pub struct DeviceWatch {
 impl DeviceWatch {
     /// Begins. Where no thread can be had, nobody is told of anything.
     pub fn begin(devices: Arc<Devices>) -> DeviceWatch {
-        let published = Arc::new(Published::default());
+        let published = Arc::new(Published::new(None));
         let watched = Arc::clone(&published);
         let watch = move || StallWatch::new(devices, None).watch(&watched);
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(watch).ok();

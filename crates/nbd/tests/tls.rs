@@ -176,6 +176,8 @@ fn addresses_that_others_reach_are_refused_unless_clients_are_known() {
             access,
             control: None,
             admin_port: None,
+            admin_bind: "127.0.0.1".to_owned(),
+            admin_token: None,
         })
     };
     let known = authority.files(Some(&authority));
@@ -210,6 +212,8 @@ fn a_key_that_cannot_be_used_is_refused_with_its_file_and_what_can_be() {
         access: Access::Known,
         control: None,
         admin_port: None,
+        admin_bind: "127.0.0.1".to_owned(),
+        admin_token: None,
     };
     let refused = NbdServer::open(&options).unwrap_err().to_string();
     assert!(refused.contains(&key.display().to_string()), "{refused}");

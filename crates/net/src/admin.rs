@@ -4,12 +4,14 @@
 //! a client has five seconds to send it and five to take the answer. What there
 //! is to see is the [`Site`]'s, and who may see it.
 
+mod token;
 mod visitors;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::error::SettingError;
+pub use token::Token;
 use visitors::{Door, Visitors};
 
 /// Longest request, bytes.
@@ -36,9 +38,8 @@ pub trait Site: Sync {
     /// What stands at `path`; `None` if nothing does.
     fn page(&self, path: &str) -> Option<Answer>;
 
-    /// What whoever asks has to show (RFC 6750), but for `/health` and what is below it; `None`:
-    /// all may ask.
-    fn token(&self) -> Option<&[u8]> {
+    /// What whoever asks has to show, but for `/health` and what is below it; `None`: all may ask.
+    fn token(&self) -> Option<&Token> {
         None
     }
 }
@@ -106,21 +107,11 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
     };
     let path = path_of(parsed.path.unwrap_or_default());
     let is_open = path == "/health" || path.starts_with("/health/");
-    if !is_open && !site.token().is_none_or(|token| shows(parsed.headers, token)) {
+    if !is_open && !site.token().is_none_or(|token| token.is_shown_by(parsed.headers)) {
         return Some(Answer { whole, ..plain(NOBODY) });
     }
     let answer = site.page(path).unwrap_or_else(|| plain("404 Not Found"));
     Some(Answer { whole, ..answer })
-}
-
-/// Whether a request shows `token`. How long that takes does not tell how much of it is right.
-fn shows(headers: &[httparse::Header<'_>], token: &[u8]) -> bool {
-    let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
-    let Some((scheme, shown)) = header.and_then(|header| header.value.split_at_checked(7)) else {
-        return false;
-    };
-    let differences = shown.iter().zip(token).fold(0, |all, (one, other)| all | (one ^ other));
-    scheme.eq_ignore_ascii_case(b"bearer ") && shown.len() == token.len() && differences == 0
 }
 
 /// The path of a target, which may be a whole address (RFC 9112, 3.2.2), without its query.

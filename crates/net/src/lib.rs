@@ -14,7 +14,7 @@ mod polled;
 mod stream;
 mod tls;
 
-pub use admin::{Admin, Answer, Site};
+pub use admin::{Admin, Answer, Site, Token};
 pub use error::SettingError;
 pub use listener::{Address, Listener};
 pub use polled::PolledSocket;

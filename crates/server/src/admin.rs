@@ -5,7 +5,7 @@ mod stats;
 
 use entresol_device::PendingIo;
 use entresol_host::STALLED;
-use entresol_net::{Answer, Site};
+use entresol_net::{Answer, Site, Token};
 use serde_json::json;
 
 use crate::shared::Shared;
@@ -15,8 +15,8 @@ impl Site for Shared {
         Shared::is_stopping(self)
     }
 
-    fn token(&self) -> Option<&[u8]> {
-        self.admin_token.as_deref()
+    fn token(&self) -> Option<&Token> {
+        self.admin_token.as_ref()
     }
 
     fn page(&self, path: &str) -> Option<Answer> {

@@ -4,7 +4,6 @@
 //! passwords; one that syncs for those who wait for it; one that looks whether the device answers;
 //! one for HTTP if asked for. All end when the server stops.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
@@ -12,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use entresol_host::{Systemd, Upkeep, allow_open_files, keep, now, start_log};
-use entresol_net::{Admin, Listener, Stream, Tls, TlsFiles};
+use entresol_net::{Admin, Listener, Stream, Tls, TlsFiles, Token};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -20,7 +19,7 @@ use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
 use crate::client::clients_within;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::data;
 use crate::error::ServeError;
 use crate::listen;
@@ -34,8 +33,6 @@ use crate::worker::{WAKER, Worker};
 
 /// Passwords that wait to be compared.
 const COMPARISONS_MAX: usize = 64;
-/// Shortest token of the HTTP interface.
-const TOKEN_BYTES_MIN: usize = 16;
 /// Clients that wait for a sync at a time.
 const SAVERS_MAX: usize = 10_000;
 
@@ -75,7 +72,7 @@ struct Doors {
     listeners: Vec<Listener>,
     ports: Ports,
     admin: Option<Admin>,
-    admin_token: Option<Vec<u8>>,
+    admin_token: Option<Token>,
 }
 
 impl Doors {
@@ -94,7 +91,7 @@ impl Doors {
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
-        let admin_token = config.admin_token().as_deref().map(read_token).transpose()?;
+        let admin_token = config.admin_token().as_deref().map(Token::read).transpose()?;
         let open = ports.admin.filter(|address| !address.ip().is_loopback());
         if let Some(open) = open.filter(|_| admin_token.is_none()) {
             warn!(
@@ -335,26 +332,6 @@ fn run(mut config: Config) -> Result<(), ServeError> {
     server.stop()?;
     info!("stopped");
     Ok(())
-}
-
-/// The word in the first line of the file at `path`.
-fn read_token(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let wrong = |detail| ConfigError::new("configuration", "admin-token", detail);
-    let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?;
-    let token = text.lines().next().unwrap_or_default().trim();
-    // What a header can have (RFC 6750, 2.1), and nobody guesses.
-    let is_taken = token.len() >= TOKEN_BYTES_MIN
-        && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte));
-    match is_taken {
-        true => Ok(token.as_bytes().to_vec()),
-        false => Err(wrong(format!(
-            "expected in {shown} a line of {TOKEN_BYTES_MIN} or more letters and digits (`openssl \
-             rand -hex 32` prints one), found {} bytes",
-            token.len()
-        ))),
-    }
 }
 
 /// Lets the process have the files open that the clients of `config` take; where it may not, there

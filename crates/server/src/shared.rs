@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use entresol_device::PendingIo;
 use entresol_host::{FIGURES_WAIT, PendingAges, now, set_log_level};
-use entresol_net::{Stream, Tls};
+use entresol_net::{Stream, Tls, Token};
 use entresol_tier::{Error, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     /// Who may do what.
     users: RwLock<Arc<Users>>,
     pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) admin_token: Option<Vec<u8>>,
+    pub(crate) admin_token: Option<Token>,
     /// Who is connected.
     pub(crate) clients: Clients,
     /// Who watches every command.
@@ -165,7 +165,7 @@ pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) users: Users,
     pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) admin_token: Option<Vec<u8>>,
+    pub(crate) admin_token: Option<Token>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use entresol_device::Force;
 use entresol_host::{LogFormat, LogLevel, Systemd, allow_open_files, start_log};
 use entresol_nbd::{
-    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand, TlsFiles,
+    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand, TlsFiles, Token,
 };
 use entresol_volume::Volumes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -63,9 +63,15 @@ pub(crate) struct ServeArgs {
     /// Listen on addresses that other machines reach although clients show no certificate
     #[arg(long)]
     allow_everyone: bool,
-    /// HTTP on this port of 127.0.0.1: /health, /stats, /metrics; 0 takes a free one
+    /// HTTP on this port: /health, /stats, /metrics; 0 takes a free one
     #[arg(long, value_name = "N")]
     admin_port: Option<u16>,
+    /// Address of this machine that HTTP is on; whoever reaches it sees all figures
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    admin_bind: String,
+    /// File with a token that requests for figures show as `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "FILE")]
+    admin_token: Option<PathBuf>,
     /// Open backings although they are in use elsewhere
     #[arg(long)]
     force: bool,
@@ -109,6 +115,13 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     }
     if cache.list().is_empty() {
         warn!("the cache has no volumes that can be exported");
+    }
+    let open = server.ports().admin.filter(|address| !address.ip().is_loopback());
+    if let Some(open) = open.filter(|_| args.admin_token.is_none()) {
+        warn!(
+            "the HTTP interface at {open} can be reached from other machines: whoever reaches it \
+             sees all figures; `--admin-token` names a file with a word to ask for"
+        );
     }
     let stopper = server.stopper();
     let handle = signals.handle();
@@ -176,6 +189,8 @@ impl ServeArgs {
                 unix_mode: self.unix_mode,
             },
         };
+        let token = self.admin_token.as_deref().map(Token::read).transpose();
+        let admin_token = token.map_err(|error| Failure::CannotRun(error.to_string()))?;
         Ok(NbdOptions {
             listen,
             tls: files.map_err(|error| Failure::CannotRun(error.to_string()))?,
@@ -186,6 +201,8 @@ impl ServeArgs {
             access: if self.allow_everyone { Access::Everyone } else { Access::Known },
             control: self.cache.control_to_open(),
             admin_port: self.admin_port,
+            admin_bind: self.admin_bind.clone(),
+            admin_token,
         })
     }
 }

@@ -61,6 +61,8 @@ impl Served {
             access: Access::Known,
             control: Some(directory.path().join("control")),
             admin_port: Some(0),
+            admin_bind: "127.0.0.1".to_owned(),
+            admin_token: None,
         };
         let server = NbdServer::open(&options).unwrap();
         let (ports, stopper, tls) = (server.ports().clone(), server.stopper(), server.tls());
