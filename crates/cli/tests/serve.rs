@@ -104,8 +104,10 @@ fn clients_are_taken_however_few_files_a_shell_lets_programs_open() {
     let mut shell = Command::new("sh");
     let limited = "ulimit -S -n 64 && ulimit -H -n 900 && exec \"$0\" \"$@\"";
     shell.args(["-c", limited, env!("CARGO_BIN_EXE_entresol")]);
-    let data = directory.path("data");
-    let options = ["--dir", &data, "--capacity", "160MiB", "--durability", "memory"];
+    let (data, file) = (directory.path("data"), directory.path("conf"));
+    fs::write(&file, "slowlog-max-len = 5\n").expect("a file is written");
+    let options =
+        ["--dir", &data, "--capacity", "160MiB", "--durability", "memory", "--config", &file];
     let served = Served::start_by(shell, &directory, &options);
     let mut clients: Vec<_> = (0..100).map(|_| served.client()).collect();
     for client in &mut clients {
@@ -115,6 +117,13 @@ fn clients_are_taken_however_few_files_a_shell_lets_programs_open() {
     let refused = clients[0].call(&[b"CONFIG", b"SET", b"maxclients", b"451"]);
     assert!(refused.ends_with("number of clients, try with 450"), "{refused}");
     assert_eq!(clients[0].call(&[b"CONFIG", b"SET", b"maxclients", b"450"]), "+OK");
+    // The default of ten thousand kept the file from being read again.
+    fs::write(&file, "slowlog-max-len = 6\nmaxclients = 449\n").expect("a file is written");
+    kill(Pid::from_raw(served.pid().cast_signed()), Signal::SIGHUP).expect("it runs");
+    while !clients[0].call(&[b"INFO", b"clients"]).contains("maxclients:449") {}
+    fs::write(&file, "slowlog-max-len = 6\n").expect("a file is written");
+    kill(Pid::from_raw(served.pid().cast_signed()), Signal::SIGHUP).expect("it runs");
+    while !clients[0].call(&[b"INFO", b"clients"]).contains("maxclients:450") {}
     drop(clients);
     served.stop();
 }

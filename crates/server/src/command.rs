@@ -14,7 +14,7 @@ pub(crate) mod plan;
 mod reference;
 pub(crate) mod request;
 mod scans;
-pub(crate) mod server;
+mod server;
 pub(crate) mod spec;
 pub(crate) mod table;
 pub(crate) mod transactions;

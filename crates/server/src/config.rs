@@ -38,7 +38,8 @@ pub struct Config {
     changed: BTreeMap<&'static str, ()>,
     /// Where each key that is no default was given.
     places: BTreeMap<&'static str, String>,
-    file: Option<PathBuf>,
+    /// The files that were read, in this order.
+    files: Vec<PathBuf>,
 }
 
 /// A configuration that cannot be: says where, which key, what was expected and what was found.
@@ -103,7 +104,8 @@ impl Config {
     pub(crate) fn on_machine_with(memory_bytes: Option<u64>) -> Config {
         let values = KEYS.iter().map(|key| (key.name, key.default.to_owned())).collect();
         let (given, changed) = (BTreeMap::new(), BTreeMap::new());
-        let mut config = Config { values, given, changed, places: BTreeMap::new(), file: None };
+        let mut config =
+            Config { values, given, changed, places: BTreeMap::new(), files: Vec::new() };
         let most = memory_bytes.map(|total| memory_share(total) >> 20 << 20);
         if let Some(most) = most.filter(|most| *most < config.memory_bytes()) {
             config.values.insert("memory", format_size(most));
@@ -134,7 +136,7 @@ impl Config {
             ConfigError::new(path.display().to_string(), "", format!("cannot be read: {error}"))
         })?;
         self.read_text(&path.display().to_string(), &text)?;
-        self.file = Some(path);
+        self.files.push(path);
         Ok(())
     }
 
@@ -195,7 +197,7 @@ impl Config {
 
     /// The file that was read, if one was.
     pub(crate) fn file(&self) -> Option<&PathBuf> {
-        self.file.as_ref()
+        self.files.last()
     }
 
     /// Sets one key of a running server.
@@ -205,15 +207,17 @@ impl Config {
         Ok(())
     }
 
-    /// The configuration as a start with its file would make it now, but for keys that only a
+    /// The configuration as a start with its files would make it now, but for keys that only a
     /// restart changes; and those of these that the file has otherwise.
     pub(crate) fn read_again(&self) -> Result<(Config, Vec<&'static str>), ConfigError> {
-        let Some(file) = &self.file else { return Ok((self.clone(), Vec::new())) };
+        if self.files.is_empty() {
+            return Ok((self.clone(), Vec::new()));
+        }
         let mut fresh = Config { given: self.given.clone(), ..Config::default() };
         for name in self.given.keys() {
             fresh.values.insert(name, self.text(name).to_owned());
         }
-        fresh.read_file(file.clone())?;
+        self.files.iter().try_for_each(|file| fresh.read_file(file.clone()))?;
         let mut now = self.clone();
         let mut waits = Vec::new();
         for key in KEYS {

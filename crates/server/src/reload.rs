@@ -5,10 +5,10 @@
 
 use tracing::{error, info, warn};
 
-use crate::command::server::demand_files;
 use crate::config::ConfigError;
 use crate::listen::demand_passwords;
 use crate::lock::lock;
+use crate::server::limit_clients;
 use crate::shared::{Ports, Shared};
 use crate::users::Users;
 
@@ -57,8 +57,8 @@ pub(crate) fn users(shared: &Shared) -> Result<Option<usize>, String> {
 /// Takes the live keys of the configuration file as they are now.
 fn configuration(shared: &Shared) -> Result<(), String> {
     let mut config = lock(&shared.config);
-    let (now, waits) = config.read_again().map_err(|error| error.to_string())?;
-    demand_files(&config, &now)?;
+    let (mut now, waits) = config.read_again().map_err(|error| error.to_string())?;
+    limit_clients(&mut now).map_err(|error| error.to_string())?;
     if !waits.is_empty() {
         warn!("a restart will change {}", waits.join(", "));
     }

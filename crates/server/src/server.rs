@@ -336,7 +336,7 @@ fn run(mut config: Config) -> Result<(), ServeError> {
 
 /// Lets the process have the files open that the clients of `config` take; where it may not, there
 /// are fewer clients. Those beyond it would wait, neither taken nor refused.
-fn limit_clients(config: &mut Config) -> Result<(), ServeError> {
+pub(crate) fn limit_clients(config: &mut Config) -> Result<(), ServeError> {
     let Some(files) = allow_open_files() else {
         return Ok(());
     };

@@ -29,6 +29,8 @@ impl Reloaded {
         write_users(&directory, &["alice"]);
         std::fs::write(directory.path("conf"), "memory = 512MiB\nmaxclients = 20\n").unwrap();
         let mut config = Config::default();
+        std::fs::write(directory.path("first"), "slowlog-max-len = 7\n").unwrap();
+        config.read_file(directory.path("first")).unwrap();
         config.read_file(directory.path("conf")).unwrap();
         let files = [("users", "users"), ("tls-cert", "cert"), ("tls-key", "key")];
         for (key, file) in files {
@@ -156,6 +158,8 @@ fn live_keys_are_as_a_start_would_make_them_and_others_wait_for_it() {
     assert!(client.call("CONFIG GET maxclients").ends_with("\r\n40\r\n"));
     assert!(client.call("CONFIG GET log-level").ends_with("\r\nwarn\r\n"));
     assert!(client.call("CONFIG GET memory").ends_with("\r\n512MiB\r\n"));
+    let of_the_first_file = client.call("CONFIG GET slowlog-max-len");
+    assert!(of_the_first_file.ends_with("\r\n7\r\n"), "{of_the_first_file}");
     write_users(&reloaded.directory, &["alice", "carol"]);
     assert_eq!(client.call("ACL LOAD"), "+OK\r\n");
     assert_eq!(client.call("ACL USERS"), "*2\r\n$5\r\nalice\r\n$5\r\ncarol\r\n");

@@ -113,7 +113,7 @@ pub(crate) fn config_set(local: &mut Local<'_, '_>) -> Outcome {
 }
 
 /// Refuses more clients than `before` if the process may not have the files open that they take.
-pub(crate) fn demand_files(before: &Config, changed: &Config) -> Result<(), String> {
+fn demand_files(before: &Config, changed: &Config) -> Result<(), String> {
     let wanted = changed.clients_max();
     let possible = open_files().map_or(wanted, |files| clients_within(files, wanted));
     if possible >= wanted || wanted <= before.clients_max() {
