@@ -4,7 +4,7 @@ use crate::Verdict;
 use crate::invocation::Invocation;
 use crate::java;
 use crate::kill;
-use crate::report::Report;
+use crate::report::{self, Report};
 use crate::seeded::Speed;
 use crate::{bench, book, fuzz, python, simulate, tidy};
 
@@ -45,12 +45,7 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
 
 /// `cargo x docs`.
 pub(crate) fn perform_docs(arguments: &[String]) -> Result<Verdict, String> {
-    if !arguments.is_empty() {
-        return Err("it takes no arguments".to_string());
-    }
-    let mut report = Report::default();
-    report.run("docs", &documentation())?;
-    Ok(report.close())
+    report::alone(arguments, |report| report.run("docs", &documentation()).map(drop))
 }
 
 fn run_static(report: &mut Report) -> Result<(), String> {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Verdict;
 use crate::invocation::Invocation;
-use crate::report::Report;
+use crate::report::{self, Report};
+use crate::scratch::{Scratch, shown};
 
 /// What users look for in a package.
 const FILES: [&str; 11] = [
@@ -24,23 +25,16 @@ const FILES: [&str; 11] = [
 
 /// `cargo x deb`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
-    if !arguments.is_empty() {
-        return Err("it takes no arguments".to_string());
-    }
-    let mut report = Report::default();
-    check(&mut report)?;
-    Ok(report.close())
+    report::alone(arguments, check)
 }
 
 /// Makes the package, then looks into it.
 pub(crate) fn check(report: &mut Report) -> Result<(), String> {
-    let place = std::env::temp_dir().join(format!("entresol-deb-{}", std::process::id()));
-    let make = Invocation::new("scripts/package-deb").with_argument(shown(&place));
+    let scratch = Scratch::of("deb");
+    let make = Invocation::new("scripts/package-deb").with_argument(shown(scratch.path()));
     if report.run("deb", &make)? {
-        report.perform("deb content", "cargo x deb", &mut || is_whole(&place))?;
+        report.perform("deb content", "cargo x deb", &mut || is_whole(scratch.path()))?;
     }
-    // What is left of it is in the folder for such things.
-    let _removed = std::fs::remove_dir_all(&place);
     Ok(())
 }
 
@@ -75,8 +69,4 @@ fn package_in(place: &Path) -> Result<PathBuf, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
         .ok_or_else(|| format!("no package is in {}", place.display()))
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

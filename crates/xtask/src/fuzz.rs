@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Verdict;
 use crate::invocation::Invocation;
 use crate::kill;
-use crate::report::Report;
+use crate::report;
 use crate::seeded::{Speed, Target};
 
 /// Tests that feed arbitrary bytes, a new stream for each seed.
@@ -39,14 +39,12 @@ pub(crate) fn fuzz(seconds: u64, speed: Speed) -> Result<bool, String> {
 
 /// `cargo x conformance`.
 pub(crate) fn perform_conformance(arguments: &[String]) -> Result<Verdict, String> {
-    if !arguments.is_empty() {
-        return Err("it takes no arguments".to_string());
-    }
-    let mut report = Report::default();
-    let test = "test --quiet -p entresol-server --test differential";
-    report.run("differential", &Invocation::cargo(test))?;
-    report.perform("NBD clients", NBD, &mut nbd_clients)?;
-    Ok(report.close())
+    report::alone(arguments, |report| {
+        let test = "test --quiet -p entresol-server --test differential";
+        report.run("differential", &Invocation::cargo(test))?;
+        report.perform("NBD clients", NBD, &mut nbd_clients)?;
+        Ok(())
+    })
 }
 
 /// Lets other people's NBD clients judge the volumes that the program serves.

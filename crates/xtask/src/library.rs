@@ -1,11 +1,12 @@
 //! `cargo x library`: the C library installed under an empty root, and a C program that pkg-config
 //! finds it for, once with the shared library and once with the static one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::Verdict;
 use crate::invocation::Invocation;
-use crate::report::Report;
+use crate::report::{self, Report};
+use crate::scratch::{Scratch, shown};
 
 const SOURCE: &str = "crates/ffi/examples/quick_start.c";
 const FLAGS: &str = "-std=c11 -Wall -Wextra -Werror";
@@ -15,17 +16,13 @@ const PRINTED: &str = "hello from flash\nUlm\n";
 
 /// `cargo x library`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
-    if !arguments.is_empty() {
-        return Err("it takes no arguments".to_string());
-    }
-    let mut report = Report::default();
-    check(&mut report)?;
-    Ok(report.close())
+    report::alone(arguments, check)
 }
 
 /// Installs the library, then builds and runs the program.
 pub(crate) fn check(report: &mut Report) -> Result<(), String> {
-    let place = std::env::temp_dir().join(format!("entresol-library-{}", std::process::id()));
+    let scratch = Scratch::of("library");
+    let place = scratch.path().to_path_buf();
     let installed = Installed { root: place.join("root"), place };
     let install = Invocation::new("scripts/install-library")
         .with_variable("PREFIX", PREFIX)
@@ -35,8 +32,6 @@ pub(crate) fn check(report: &mut Report) -> Result<(), String> {
         report.perform("C shared", repeat, &mut || installed.runs("shared", ""))?;
         report.perform("C static", repeat, &mut || installed.runs("static", "--static"))?;
     }
-    // What is left of it is in the folder for such things.
-    let _removed = std::fs::remove_dir_all(&installed.place);
     Ok(())
 }
 
@@ -79,8 +74,4 @@ impl Installed {
         print!("{}", ran.output);
         Ok(ran.passed && ran.output == PRINTED)
     }
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

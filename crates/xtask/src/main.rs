@@ -21,6 +21,7 @@ mod peers;
 mod planted;
 mod python;
 mod report;
+mod scratch;
 mod seeded;
 mod simulate;
 mod tally;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Verdict;
 use crate::invocation::Invocation;
-use crate::report::Report;
+use crate::report::{self, Report};
+use crate::scratch::{Scratch, shown};
 
 const MANIFEST: &str = "crates/python/Cargo.toml";
 const TESTS: &str = "-m unittest discover --start-directory crates/python/tests";
@@ -14,12 +15,7 @@ const BUILDER: &str = "maturin>=1.9,<2";
 
 /// `cargo x python`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
-    if !arguments.is_empty() {
-        return Err("it takes no arguments".to_string());
-    }
-    let mut report = Report::default();
-    check(&mut report)?;
-    Ok(report.close())
+    report::alone(arguments, check)
 }
 
 /// Builds, installs and tests the wheel.
@@ -46,11 +42,7 @@ pub(crate) fn check(report: &mut Report) -> Result<(), String> {
         return Ok(());
     }
     let wheel = only_file(&wheels)?;
-    let empty = std::env::temp_dir().join(format!("entresol-python-{}", std::process::id()));
-    let tested = test(report, &wheel, &empty);
-    // What is left of it is in the folder for such things.
-    let _removed = std::fs::remove_dir_all(&empty);
-    tested
+    test(report, &wheel, Scratch::of("python").path())
 }
 
 /// Installs the wheel, and nothing beside it, into an environment at `empty`; tests it there.
@@ -93,8 +85,4 @@ fn only_file(folder: &Path) -> Result<PathBuf, String> {
     let first = std::fs::read_dir(folder).map_err(cannot)?.next();
     let entry = first.ok_or_else(|| format!("{}: no wheel is there", folder.display()))?;
     Ok(entry.map_err(cannot)?.path())
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -36,6 +36,19 @@ impl Default for Report {
     }
 }
 
+/// A task that is one check and takes no arguments.
+pub(crate) fn alone(
+    arguments: &[String],
+    check: impl FnOnce(&mut Report) -> Result<(), String>,
+) -> Result<Verdict, String> {
+    if !arguments.is_empty() {
+        return Err("it takes no arguments".to_string());
+    }
+    let mut report = Report::default();
+    check(&mut report)?;
+    Ok(report.close())
+}
+
 impl Report {
     /// Runs a command; its output is passed on, and tests in it are counted.
     pub(crate) fn run(&mut self, name: &str, invocation: &Invocation) -> Result<bool, String> {
