@@ -89,10 +89,13 @@ final class Grid implements AutoCloseable {
         }
     }
 
-    /** Kills nodes, one right after the other. */
+    /**
+     * Kills nodes, one right after the other. What they said before counts: the process itself
+     * would throw away what was not read.
+     */
     void kill(int... numbers) throws Exception {
         for (int number : numbers) {
-            node(number).process.destroyForcibly();
+            node(number).process.toHandle().destroyForcibly();
         }
         for (int number : numbers) {
             node(number).drain();
