@@ -212,6 +212,21 @@ impl Index {
         }
     }
 
+    /// The first place that may be the one of `hash` and of which `is_it` says that it is.
+    #[inline]
+    pub fn find(&self, hash: u64, is_it: impl Fn(Place) -> bool) -> Option<Place> {
+        let mut found = None;
+        self.each_match(hash, |_, slot| {
+            found = Some(self.format.place(slot)).filter(|place| is_it(*place));
+            found.is_some()
+        });
+        if found.is_none() && self.spill.may_hold(hash) {
+            let mut spilled = self.spill.candidates(hash).map(|spilled| spilled.place);
+            found = spilled.find(|place| is_it(*place));
+        }
+        found
+    }
+
     /// Adds an entry, whether or not one with the same hash is there.
     pub fn insert(&mut self, hash: u64, place: Place) {
         self.insert_noted(hash, place, 0);

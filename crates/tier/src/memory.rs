@@ -65,10 +65,6 @@ pub(crate) struct Cached<'a> {
 /// Figures of the cache since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MemoryStatistics {
-    /// Lookups that found the entry.
-    pub(crate) hits: u64,
-    /// Lookups that did not.
-    pub(crate) misses: u64,
     /// Entries put in, updates included.
     pub(crate) inserts: u64,
     /// Inserts of entries that had left the small queue lately.
@@ -213,8 +209,6 @@ impl MemoryCache {
         self.shards.iter().fold(MemoryStatistics::default(), |sum, shard| {
             let one = shard.lock().statistics();
             MemoryStatistics {
-                hits: sum.hits + one.hits,
-                misses: sum.misses + one.misses,
                 inserts: sum.inserts + one.inserts,
                 ghost_hits: sum.ghost_hits + one.ghost_hits,
                 evicted_small: sum.evicted_small + one.evicted_small,
@@ -231,7 +225,10 @@ impl MemoryCache {
     fn enter(&self, hash: u128) -> MutexGuard<'_, Shard> {
         let shard = self.shard(hash);
         for _ in 0..LOOKS_MAX {
-            if let Some(entered) = shard.try_lock() {
+            // A look takes nothing from the processor that has it, as a try would.
+            if !shard.is_locked()
+                && let Some(entered) = shard.try_lock()
+            {
                 return entered;
             }
             std::hint::spin_loop();

@@ -321,39 +321,73 @@ impl Session {
         ended
     }
 
+    /// Visits the value of `key` if it is in memory; whether it is. It counts as a get only then.
+    pub fn get_from_memory(
+        &mut self,
+        now: Timestamp,
+        key: Key<'_>,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        let hash = self.tiered.store.hash(key);
+        let found = self.visit_cached(hash, now, key, &mut |cached| visit(cached.value));
+        if found {
+            self.counters().gets.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
     fn get(&mut self, token: u64, now: Timestamp, key: Key<'_>, visit: Visit<'_>) {
-        let (tiered, counters) = (&*self.tiered, self.counters());
-        counters.gets.fetch_add(1, Ordering::Relaxed);
-        let hash = tiered.store.hash(key);
-        let gate = tiered.gate(hash);
-        let stamp = gate.stamp.load(Ordering::Acquire);
-        if gate.is_open() {
-            let bytes_max = self.flash.entry_bytes_max();
-            let mut ended = false;
-            let hit = tiered.memory.get(hash, key.space.0, key.bytes, &mut |cached| {
-                if cached.expiry_ms != 0 && cached.expiry_ms <= now.0 {
-                    ended = true;
-                } else if cached.value.len() as u64 > bytes_max {
-                    let bytes = cached.value.len() as u64;
-                    visit(token, Ok(Outcome::Larger { bytes }));
-                } else {
-                    visit(token, Ok(Outcome::Found(entry(&cached))));
-                }
-            });
-            if hit && !ended {
-                counters.memory_hits.fetch_add(1, Ordering::Relaxed);
-                if let Some(used) = tiered.marks.find(hash) {
-                    // Reading ahead is a favour: if it fails, gets will say so.
-                    let _read = self.flash.read_after(used);
-                }
-                return;
+        self.counters().gets.fetch_add(1, Ordering::Relaxed);
+        let hash = self.tiered.store.hash(key);
+        let stamp = self.tiered.gate(hash).stamp.load(Ordering::Acquire);
+        let bytes_max = self.flash.entry_bytes_max();
+        let found = self.visit_cached(hash, now, key, &mut |cached| {
+            if cached.value.len() as u64 > bytes_max {
+                let bytes = cached.value.len() as u64;
+                visit(token, Ok(Outcome::Larger { bytes }));
+            } else {
+                visit(token, Ok(Outcome::Found(entry(&cached))));
             }
-            if ended {
-                tiered.memory.invalidate(hash, key.space.0, key.bytes);
-            }
+        });
+        if found {
+            return;
         }
         let pending = Pending { token, hash, space: key.space, kind: Kind::Get, stamp };
         self.pass_on(pending, now, Operation::Get { key }, visit);
+    }
+
+    /// Visits the entry of `key` in memory, unless it is over; whether it is there.
+    #[inline]
+    fn visit_cached(
+        &mut self,
+        hash: u128,
+        now: Timestamp,
+        key: Key<'_>,
+        visit: &mut dyn FnMut(Cached<'_>),
+    ) -> bool {
+        let tiered = &*self.tiered;
+        if !tiered.gate(hash).is_open() {
+            return false;
+        }
+        let mut is_over = false;
+        let hit = tiered.memory.get(hash, key.space.0, key.bytes, &mut |cached| {
+            is_over = cached.expiry_ms != 0 && cached.expiry_ms <= now.0;
+            if !is_over {
+                visit(cached);
+            }
+        });
+        if is_over {
+            tiered.memory.invalidate(hash, key.space.0, key.bytes);
+        }
+        if !hit || is_over {
+            return false;
+        }
+        self.counters().memory_hits.fetch_add(1, Ordering::Relaxed);
+        if let Some(used) = tiered.marks.find(hash) {
+            // Reading ahead is a favour: if it fails, gets will say so.
+            let _read = self.flash.read_after(used);
+        }
+        true
     }
 
     fn put(&mut self, token: u64, now: Timestamp, put: Put<'_>, visit: Visit<'_>) {

@@ -69,6 +69,11 @@ impl Pending {
         self.weight.changes == 0
     }
 
+    /// Whether there are changes of `key`.
+    pub fn holds(&self, arena: &Arena, key: &[u8]) -> bool {
+        self.root != Cell::NONE && path::find(arena, self.root, key).1
+    }
+
     /// Bytes of keys and values. A key counts once, however many changes it has.
     pub fn bytes(&self) -> u64 {
         self.weight.bytes

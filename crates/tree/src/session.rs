@@ -8,6 +8,7 @@
 //! 3. No table is locked while a read is in flight, nor while the store is called.
 
 mod approach;
+mod cached;
 mod conditional;
 mod counting;
 mod dropping;
@@ -24,10 +25,10 @@ mod writing;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use entresol_flash::{Durability, Error, ErrorKind, Operation, Result, Timestamp};
+use entresol_flash::{Durability, Error, Operation, Result, Timestamp};
 use entresol_tier::SessionOptions;
 
-use crate::format::{Effect, ROW_KEY_BYTES_MAX};
+use crate::format::Effect;
 use crate::journal::{Journaled, journaled};
 use crate::options::TableOptions;
 use crate::rows::{RowBuffer, RowForm};
@@ -42,6 +43,7 @@ use lookup::Lookup;
 use placing::{Discarding, Putting};
 use scan::Scanning;
 use values::{Confirming, ValueRead};
+use writing::check_key;
 
 pub(crate) use dropping::DROPS_BYTES;
 pub(crate) use values::value_of;
@@ -294,6 +296,10 @@ impl Session {
         Counters::add(&self.shared.counters.reads(self.stripe).gets, 1);
         if let Err(error) = check_key(key) {
             return self.finish(token, Err(error), visit);
+        }
+        if self.get_from_memory(token, now, row, visit) {
+            self.in_flight -= 1;
+            return;
         }
         let lookup = Lookup::new(token, table, key).in_form(self.reading.form);
         let slot = self.take(Pending::Get(Box::new(lookup.past_leaf())));
@@ -588,13 +594,4 @@ impl Session {
 /// A batch before it has a place in the journal.
 fn waiting(token: u64) -> Pending {
     Pending::Write { token, first: Sequence(0), last: Sequence(0) }
-}
-
-fn check_key(key: &[u8]) -> Result<()> {
-    if key.is_empty() || key.len() > ROW_KEY_BYTES_MAX {
-        let found = key.len();
-        let detail = format!("a row's key has {found} bytes; expected 1 to {ROW_KEY_BYTES_MAX}");
-        return Err(Error::new(ErrorKind::InvalidInput, detail));
-    }
-    Ok(())
 }

@@ -139,7 +139,10 @@ impl<'a> Stored<'a> {
 /// Notes a hit.
 #[inline]
 pub(super) fn hit(bytes: &mut [u8]) {
-    bytes[FREQUENCY] = bytes[FREQUENCY].wrapping_add(1).min(FREQUENCY_MAX);
+    // Where it stays as it is, it is not written: processors would take it from each other.
+    if bytes[FREQUENCY] != FREQUENCY_MAX {
+        bytes[FREQUENCY] = bytes[FREQUENCY].wrapping_add(1).min(FREQUENCY_MAX);
+    }
 }
 
 /// Sets how many hits are remembered.

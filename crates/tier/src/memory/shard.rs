@@ -117,12 +117,8 @@ impl Shard {
         key: (u16, &[u8]),
         visit: &mut dyn FnMut(Cached<'_>),
     ) -> bool {
-        let Some(address) = self.locate(hash, key) else {
-            self.statistics.misses += 1;
-            return false;
-        };
+        let Some(address) = self.locate(hash, key) else { return false };
         entry::hit(self.stored_mut(address));
-        self.statistics.hits += 1;
         visit(self.stored(address).item());
         true
     }
@@ -143,7 +139,7 @@ impl Shard {
         !self.found.is_empty()
     }
 
-    pub(super) fn holds(&mut self, hash: u128, key: (u16, &[u8])) -> bool {
+    pub(super) fn holds(&self, hash: u128, key: (u16, &[u8])) -> bool {
         self.locate(hash, key).is_some()
     }
 
@@ -279,11 +275,11 @@ impl Shard {
         MemoryStatistics { entries: self.index.len(), bytes: self.bytes(), ..self.statistics }
     }
 
+    /// It writes nothing: processors would take what one of them wrote from each other.
     #[inline]
-    fn locate(&mut self, hash: u128, (space, key): (u16, &[u8])) -> Option<usize> {
-        self.index.candidates(index_hash(hash), &mut self.found);
-        let addresses = self.found.iter().map(|place| place.address as usize);
-        addresses.into_iter().find(|address| self.stored(*address).is(hash, space, key))
+    fn locate(&self, hash: u128, (space, key): (u16, &[u8])) -> Option<usize> {
+        let is_it = |place: Place| self.stored(place.address as usize).is(hash, space, key);
+        self.index.find(index_hash(hash), is_it).map(|place| place.address as usize)
     }
 
     #[inline]

@@ -6,11 +6,11 @@ use entresol_flash::{Error, ErrorKind, Result, Timestamp};
 use entresol_planted::planted;
 
 use super::dropping::{Append, DROPS_BYTES};
-use super::{Session, Write, WriteBatch, check_key};
+use super::{Session, Write, WriteBatch};
 use crate::format::{
     BATCH_FRAME_BYTES_MAX, BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES,
-    Naming, OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, Reference, SEPARATE_VALUE_BYTES_MAX, Side,
-    ValueName,
+    Naming, OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, ROW_KEY_BYTES_MAX, Reference,
+    SEPARATE_VALUE_BYTES_MAX, Side, ValueName,
 };
 use crate::journal::Journal;
 use crate::memory::check_waiting;
@@ -201,4 +201,14 @@ pub(crate) fn fill(builder: &mut BatchBuilder, batch: &Named<'_>) -> u32 {
         }
     }
     names
+}
+
+/// Refuses a key that no row has.
+pub(super) fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() || key.len() > ROW_KEY_BYTES_MAX {
+        let found = key.len();
+        let detail = format!("a row's key has {found} bytes; expected 1 to {ROW_KEY_BYTES_MAX}");
+        return Err(Error::new(ErrorKind::InvalidInput, detail));
+    }
+    Ok(())
 }

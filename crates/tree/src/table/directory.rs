@@ -110,15 +110,42 @@ impl Directory {
 
     /// The leaf whose range has `key`.
     pub(crate) fn locate(&self, key: &[u8]) -> Place {
-        self.descend(&Wanted::At(key))
+        self.place(&Wanted::At(key))
     }
 
     /// The leaf whose range has the keys right below `key`; the last leaf where there is none.
     pub(crate) fn locate_before(&self, key: Option<&[u8]>) -> Place {
-        self.descend(&Wanted::Before(key))
+        self.place(&Wanted::Before(key))
     }
 
-    fn descend(&self, wanted: &Wanted<'_>) -> Place {
+    /// What is known of the leaf whose range has `key`, and the filter of its keys, which is empty
+    /// where there is none; `None`, if an inner node on the way is not in memory.
+    pub(crate) fn leaf_of(&self, key: &[u8]) -> Option<(&Child, &[u8])> {
+        let (node, index) = self.descend(&Wanted::At(key)).ok()?;
+        let node = self.node(node);
+        Some((node.child(index), node.filter(index)))
+    }
+
+    fn place(&self, wanted: &Wanted<'_>) -> Place {
+        let (node, index) = match self.descend(wanted) {
+            Ok(found) => found,
+            Err(missing) => return Place::Missing(missing),
+        };
+        let of = self.node(node);
+        Place::Leaf(LeafAt {
+            node,
+            index,
+            child: *of.child(index),
+            is_filtered: !of.filter(index).is_empty(),
+            high: of.high_of(index).map(<[u8]>::to_vec),
+            created: self.created(),
+            joins: self.joins,
+            merges: self.merges,
+        })
+    }
+
+    /// The node right above the leaf, and the leaf's index in it; else the node that is not here.
+    fn descend(&self, wanted: &Wanted<'_>) -> Result<(NodeId, usize), Missing> {
         let mut at = NodeId(0);
         loop {
             let node = self.node(at);
@@ -129,29 +156,14 @@ impl Directory {
                 Wanted::Before(None) => node.count() - 1,
             };
             if node.level == 1 {
-                let high = node.high_of(index).map(<[u8]>::to_vec);
-                let (child, is_filtered) = (*node.child(index), !node.filter(index).is_empty());
-                let (created, joins, merges) = (self.created(), self.joins, self.merges);
-                let node = at;
-                return Place::Leaf(LeafAt {
-                    node,
-                    index,
-                    child,
-                    is_filtered,
-                    high,
-                    created,
-                    joins,
-                    merges,
-                });
+                return Ok((at, index));
             }
             let Some(below) = node.loaded(index) else {
-                let page = node.child(index).page;
-                return Place::Missing(self.missing(page, at, index, false));
+                return Err(self.missing(node.child(index).page, at, index, false));
             };
             // The parent may not know the right neighbour: it was written before.
             if self.node(below).high.as_deref().is_some_and(|high| wanted.is_beyond(high)) {
-                let page = self.node(below).right;
-                return Place::Missing(self.missing(page, at, index, true));
+                return Err(self.missing(self.node(below).right, at, index, true));
             }
             at = below;
         }

@@ -6,6 +6,7 @@
 
 mod absent;
 mod beside;
+mod cached;
 mod conditional;
 mod counts;
 mod direct;

@@ -21,24 +21,26 @@ const SEGMENT_BYTES: u32 = 64 << 10;
 const DIRECTORY_BYTES: u64 = 48 << 10;
 const KEYS: u64 = 9_000;
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What a table is.
 #[derive(Clone, Copy)]
-struct Kind {
-    absent_filter_bits: u8,
-    table: TableOptions,
+pub struct Kind {
+    pub absent_filter_bits: u8,
+    pub table: TableOptions,
+    pub cache_bytes: u64,
 }
 
-struct Tall {
-    tiered: Arc<Tiered>,
+/// A table with many leaves and inner nodes.
+pub struct Tall {
+    pub tiered: Arc<Tiered>,
     tree: Tree,
     session: Session,
     table: Arc<Table>,
 }
 
 impl Tall {
-    fn open(device: &SimDevice, kind: Kind) -> Tall {
+    pub fn open(device: &SimDevice, kind: Kind) -> Tall {
         let store = StoreOptions {
             durability: Durability::Memory,
             segment_bytes: SEGMENT_BYTES,
@@ -46,7 +48,7 @@ impl Tall {
             journal_bytes: 16 * u64::from(SEGMENT_BYTES),
             ..StoreOptions::default()
         };
-        let (cache_bytes, admission) = (Some(0), Admission::Always);
+        let (cache_bytes, admission) = (Some(kind.cache_bytes), Admission::Always);
         let options = TieredOptions { store, memory_bytes: 32 << 20, cache_bytes, admission };
         let tree = TreeOptions {
             waiting_bytes_max: 64 << 10,
@@ -64,7 +66,7 @@ impl Tall {
         Tall { tiered, tree, session, table }
     }
 
-    fn write(&mut self, key: &[u8], action: Action<'_>) {
+    pub fn write(&mut self, key: &[u8], action: Action<'_>) {
         loop {
             let mut is_done = true;
             let writes = [Write { table: &self.table, key, action }];
@@ -83,11 +85,11 @@ impl Tall {
         }
     }
 
-    fn maintain(&mut self) {
+    pub fn maintain(&mut self) {
         self.tree.maintain(NOW, Budget { segments: 2 }).expect("maintenance");
     }
 
-    fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+    pub fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let mut found = None;
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
             if let Outcome::Found(value) = outcome.expect("a get") {
@@ -182,7 +184,7 @@ fn inner_nodes_with_filters_leave_memory_and_come_back_as_they_were() {
 
 fn come_and_go(absent_filter_bits: u8) {
     for seed in seeds(2) {
-        let kind = Kind { absent_filter_bits, table: TableOptions::default() };
+        let kind = Kind { absent_filter_bits, table: TableOptions::default(), cache_bytes: 0 };
         live_and_leave(seed, kind);
     }
 }
@@ -190,7 +192,7 @@ fn come_and_go(absent_filter_bits: u8) {
 #[test]
 fn inner_nodes_that_leave_memory_say_how_many_rows_are_below() {
     for seed in seeds(1) {
-        live_and_leave(seed, Kind { absent_filter_bits: 4, table: KEPT });
+        live_and_leave(seed, Kind { absent_filter_bits: 4, table: KEPT, cache_bytes: 0 });
     }
 }
 

@@ -157,6 +157,16 @@ pub(super) const BUGS: &[Bug] = &[
         test: "beside::no_read_finds_a_row_as_it_was_before_the_read_began",
     },
     Bug {
+        name: "waiting-changes-passed-over",
+        caught_by: TABLES,
+        test: "cached::a_get_of_a_leaf_in_memory_finds_the_newest_row",
+    },
+    Bug {
+        name: "delta-passed-over-in-memory",
+        caught_by: TABLES,
+        test: "cached::a_get_of_a_leaf_in_memory_finds_the_newest_row",
+    },
+    Bug {
         name: "journal-filled-to-its-end",
         caught_by: TABLES,
         test: "dropping::a_table_that_fills_the_store_can_be_dropped_and_written_again",
