@@ -21,26 +21,26 @@ const SEGMENT_BYTES: u32 = 64 << 10;
 const DIRECTORY_BYTES: u64 = 48 << 10;
 const KEYS: u64 = 9_000;
 
-pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What a table is.
 #[derive(Clone, Copy)]
-pub struct Kind {
-    pub absent_filter_bits: u8,
-    pub table: TableOptions,
-    pub cache_bytes: u64,
+pub(crate) struct Kind {
+    pub(crate) absent_filter_bits: u8,
+    pub(crate) table: TableOptions,
+    pub(crate) cache_bytes: u64,
 }
 
 /// A table with many leaves and inner nodes.
-pub struct Tall {
-    pub tiered: Arc<Tiered>,
+pub(crate) struct Tall {
+    pub(crate) tiered: Arc<Tiered>,
     tree: Tree,
     session: Session,
     table: Arc<Table>,
 }
 
 impl Tall {
-    pub fn open(device: &SimDevice, kind: Kind) -> Tall {
+    pub(crate) fn open(device: &SimDevice, kind: Kind) -> Tall {
         let store = StoreOptions {
             durability: Durability::Memory,
             segment_bytes: SEGMENT_BYTES,
@@ -66,7 +66,7 @@ impl Tall {
         Tall { tiered, tree, session, table }
     }
 
-    pub fn write(&mut self, key: &[u8], action: Action<'_>) {
+    pub(crate) fn write(&mut self, key: &[u8], action: Action<'_>) {
         loop {
             let mut is_done = true;
             let writes = [Write { table: &self.table, key, action }];
@@ -85,11 +85,11 @@ impl Tall {
         }
     }
 
-    pub fn maintain(&mut self) {
+    pub(crate) fn maintain(&mut self) {
         self.tree.maintain(NOW, Budget { segments: 2 }).expect("maintenance");
     }
 
-    pub fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let mut found = None;
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
             if let Outcome::Found(value) = outcome.expect("a get") {
