@@ -1,7 +1,7 @@
 //! What all clones and sessions of a store share: shards on one device, and the operations on them.
 //!
-//! Lock order: one shard's lock at a time, except `drop_below` and `close`, which take all in order
-//! of number; then the superblock's lock. No other lock is taken under them.
+//! Lock order: one shard's lock at a time, except `drop_below`, `close` and a snapshot that is
+//! taken, which take all in order of number; then the superblock's lock. No other lock is taken under them.
 
 mod ahead;
 mod assemble;
@@ -19,8 +19,8 @@ mod reclaim;
 mod sweep;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use entresol_device::{Device, IoBuffer};
 use parking_lot::{Mutex, RwLock};
@@ -37,7 +37,7 @@ pub(crate) use make_room::Waits;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FORMAT_VERSION_MARKS, Floor, Superblock};
-use crate::log::{Attempt, Refusal};
+use crate::log::{Attempt, Hold, Refusal};
 use crate::options::StoreOptions;
 use crate::policy::{self, ReclaimPolicy, WhenFull};
 use crate::record::{HashSeed, HashedKey, Payloads, check_space};
@@ -74,6 +74,8 @@ pub(crate) struct Engine {
     pub segment_memory: Mutex<Vec<IoBuffer>>,
     /// One a shard, shared while segments of it are reclaimed: who finds no other victim waits.
     pub reclaims: Vec<RwLock<()>>,
+    /// What the snapshot that is being read holds. Its lock is taken before those of shards.
+    pub held: Mutex<Weak<Hold>>,
     /// The figures of all shards when somebody had them last. A leaf.
     pub latest: Mutex<StoreStatistics>,
     pub opened: Opened,
@@ -135,6 +137,7 @@ impl Engine {
             last_sync_ms: AtomicU64::new(now.0),
             closed: AtomicBool::new(false),
             segment_memory: Mutex::new(Vec::new()),
+            held: Mutex::default(),
             latest: Mutex::default(),
             opened: found.opened,
             policy: policy::of(options.reclaim),
@@ -220,6 +223,9 @@ impl Engine {
                 _ if self.gains_room(number, wanted, request.now, &mut reclaims)? => {}
                 _ if makes_room && reclaims.seals() && self.seal_for_slots(number)? => {}
                 Pace::Marked => (pace, reclaims) = (Pace::Unmarked, Reclaims::counted()),
+                Pace::Unmarked if self.breaks_snapshot(number) => {
+                    (pace, reclaims) = (Pace::Marked, Reclaims::default());
+                }
                 Pace::Unmarked => return Err(self.full(number)),
             }
         }
@@ -316,7 +322,9 @@ impl Engine {
             if !waits_for_room.go_on(reclaims.awaited) {
                 return Ok(None);
             }
-            if !self.gains_room(number, wanted, now, &mut reclaims)? {
+            if !self.gains_room(number, wanted, now, &mut reclaims)?
+                && !self.breaks_snapshot(number)
+            {
                 return Err(self.full(number));
             }
         }

@@ -26,6 +26,7 @@ mod recovery;
 mod segment;
 mod session;
 mod shard;
+mod snapshot;
 mod statistics;
 mod store;
 mod superblock;
@@ -42,6 +43,7 @@ pub use session::{
     AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SegmentUse, Session, SessionOptions,
     SessionUsers, SyncPoint, Visit, VisitEntry,
 };
+pub use snapshot::{Snapshot, SnapshotSegment};
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{
     Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,

@@ -6,8 +6,7 @@
 //! 2. Bytes of a partial flush end at a sync unit, filled with a padding record, so that no later
 //!    write touches a unit that may have been acknowledged.
 //! 3. `durable` and `flushed` are append stamps: every append up to them is synced, or handed to
-//!    the
-//!    device. They only grow.
+//!    the device. They only grow.
 //! 4. A released segment is free only once everything appended before its release is durable.
 //! 5. After a failed write or sync `Siblings::failure` says why, and no shard writes any more.
 //!
@@ -18,18 +17,20 @@ mod confirmed;
 mod continuing;
 mod footer;
 mod free;
+mod held;
 mod journal;
 mod open_segment;
 mod refusal;
 mod segment_read;
+mod siblings;
 mod stamp;
 mod submission;
 mod succession;
 mod table;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use entresol_device::{
     Completion, Device, Queue, QueueOptions, WriteBuffer, WriteMode, WriteRequest,
@@ -37,10 +38,9 @@ use entresol_device::{
 use entresol_planted::planted;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::SizeCode;
 use crate::format::{
     FooterEntry, LastWrite, RECORD_ALIGNMENT, RecordHeader, RecordKind, SEGMENT_HEADER_BYTES,
-    SegmentHeader, TRAILER_BYTES,
+    SegmentHeader, SizeCode, TRAILER_BYTES,
 };
 use crate::segment::{ENTRY_STREAMS, STREAMS, Segment, SegmentState, Stream};
 use commit::Round;
@@ -50,11 +50,14 @@ use confirmed::Write;
 pub(crate) use continuing::Continued;
 pub(crate) use footer::{footer_of, footer_of_whole, read_footer};
 use free::{Free, Syncs};
+use held::Holding;
+pub(crate) use held::{HeldSegment, Hold};
 use journal::Journal;
 pub(crate) use journal::{JournalReader, JournalSegment, JournalTable};
 use open_segment::OpenSegment;
 pub(crate) use refusal::{Attempt, Refusal};
 use segment_read::SegmentRead;
+pub(crate) use siblings::Siblings;
 pub(crate) use stamp::Stamp;
 use submission::Submission;
 use succession::Succession;
@@ -144,6 +147,7 @@ pub(crate) struct Log {
     completions: Vec<Completion>,
     free: VecDeque<Free>,
     releasing: VecDeque<(u32, Stamp)>,
+    holding: Holding,
     /// Segments whose header is being erased: (write number, segment).
     erasing: Vec<(u64, u32)>,
     zeros: WriteBuffer,
@@ -184,22 +188,6 @@ pub(crate) struct Log {
     live_bytes: u64,
     /// Those of the live bytes that are tombstones.
     tombstone_bytes: u64,
-}
-
-/// What the logs of one store share.
-#[derive(Debug)]
-pub(crate) struct Siblings {
-    /// The next segment sequence.
-    pub(crate) sequences: AtomicU64,
-    /// Why nothing is written any more. A failed sync may have lost what any shard wrote, and the
-    /// next one may succeed: one shard's failure is every shard's.
-    failure: OnceLock<String>,
-}
-
-impl Siblings {
-    pub(crate) fn new() -> Arc<Siblings> {
-        Arc::new(Siblings { sequences: AtomicU64::new(1), failure: OnceLock::new() })
-    }
 }
 
 /// A record to append; `header.generation` is filled in.
@@ -249,6 +237,7 @@ impl Log {
             completions: Vec::new(),
             free: VecDeque::new(),
             releasing: VecDeque::new(),
+            holding: Holding::default(),
             erasing: Vec::new(),
             zeros: WriteBuffer::anonymous(shape.sync_unit.max(4096) as usize)?,
             ghosts: Vec::new(),

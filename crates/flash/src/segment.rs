@@ -62,6 +62,8 @@ pub(crate) struct Segment {
     pub stream: u8,
     /// Whether so much of it is padding that copying what is live gains room.
     pub padded: bool,
+    /// Whether a snapshot has still to read it: it is neither reclaimed nor erased until then.
+    pub held: bool,
     pub state: SegmentState,
 }
 
@@ -79,6 +81,7 @@ impl Segment {
         buffer: NO_BUFFER,
         stream: 0,
         padded: false,
+        held: false,
         state: SegmentState::Free,
     };
 

@@ -13,6 +13,7 @@ pub use crate::engine::{
 use crate::error::Result;
 use crate::options::StoreOptions;
 use crate::session::{EntryName, Session, SessionOptions};
+use crate::snapshot::Snapshot;
 use crate::statistics::{FormerBuffers, StoreStatistics};
 use crate::superblock;
 use crate::types::{Entry, JournalRecord, JournalSequence, Key, SpaceId, Timestamp};
@@ -100,6 +101,15 @@ impl Store {
     /// Syncs and writes a checkpoint, so that the next open is fast. Writes after it are refused.
     pub fn close(&self, now: Timestamp) -> Result<()> {
         self.engine.close(now)
+    }
+
+    /// The store as it is now, to be read while it goes on. It holds segments from reclaim until
+    /// they are read, so it should be read at once, and dropped.
+    ///
+    /// Errors: `Busy`, while there is another one; `InvalidInput` of a cache, which may lose what
+    /// it has; `Poisoned`.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::take(&self.engine)
     }
 
     /// Figures since the store was opened. Waits for the locks of shards, which may be held for as

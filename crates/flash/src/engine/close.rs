@@ -50,6 +50,7 @@ impl Engine {
     fn save_all(&self, shards: &mut [MutexGuard<'_, Shard>]) -> Result<()> {
         let mut lists = Vec::new();
         for shard in shards.iter_mut() {
+            shard.log.break_snapshot();
             shard.log.seal_all()?;
             shard.log.commit_all()?;
             shard.log.refuse_appends();

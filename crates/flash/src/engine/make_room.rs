@@ -137,6 +137,11 @@ impl Engine {
         Ok(!open.is_empty())
     }
 
+    /// Gives up a snapshot that holds segments of a shard that is full. Whether there was one.
+    pub(super) fn breaks_snapshot(&self, number: usize) -> bool {
+        self.shards[number].lock().log.break_snapshot()
+    }
+
     pub(super) fn full(&self, number: usize) -> Error {
         let mut shard = self.shards[number].lock();
         if !shard.has_slot() {

@@ -185,6 +185,9 @@ impl Log {
         } else {
             self.appended
         };
+        if self.segments[segment as usize].held && !planted!("held-segment-reclaimed") {
+            return self.holding.keep_back(segment, stamp);
+        }
         self.releasing.push_back((segment, stamp));
         self.released_at = self.appended_bytes;
         if let Err(error) = self.free_released() {

@@ -210,17 +210,25 @@ impl Log {
     pub(crate) fn trim_journal(&mut self, below: u64) -> Result<()> {
         self.check_open()?;
         self.journal.watermark = self.journal.watermark.max(below);
-        while let Some(first) = self.journal.segments.front() {
-            let row = self.segments[first.segment as usize];
+        while let Some(JournalSegment { segment, .. }) = self.journal.segments.front().copied() {
+            let row = self.segments[segment as usize];
             let past = row.age < self.journal.watermark || planted!("journal-trimmed-too-far");
             if row.state != SegmentState::Journal || !past {
                 break;
             }
-            let segment = first.segment;
+            // They go in their order: those behind one that a snapshot has still to read wait, too.
+            if row.held && !(self.is_journal_crowded() && self.break_snapshot()) {
+                break;
+            }
             self.journal.segments.pop_front();
             self.release(segment);
         }
         Ok(())
+    }
+
+    /// Whether appends soon find no room in the journal.
+    fn is_journal_crowded(&self) -> bool {
+        self.journal.segments.len() + 1 >= self.shape.journal_segments as usize
     }
 
     pub(super) fn is_of_journal(&self, segment: u32) -> bool {

@@ -1,5 +1,7 @@
 //! A store: what is live is copied forward, and stays until it is removed or ends.
 
+use entresol_planted::planted;
+
 use super::{Field, Keep, Live, OfDamaged, Order, ReclaimPolicy, WhenFull};
 use crate::segment::{SegmentState, Stream};
 
@@ -75,7 +77,8 @@ fn choose_victim(field: &Field<'_>, hiding_from: u64) -> Option<u32> {
         // Sealed before it was full, as by a recovery: it gives room without dead records.
         let sparse = u64::from(live_bytes) * 2 < u64::from(field.segment_bytes);
         let gains = live_bytes < segment.used_bytes || segment.padded || sparse;
-        if segment.state != SegmentState::Sealed || !gains {
+        let held = segment.held && !planted!("held-segment-reclaimed");
+        if segment.state != SegmentState::Sealed || !gains || held {
             continue;
         }
         let live = f64::from(live_bytes) / f64::from(field.segment_bytes);

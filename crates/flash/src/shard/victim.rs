@@ -284,16 +284,10 @@ impl Shard {
 
     /// Chooses a segment to reclaim.
     pub(crate) fn choose(&mut self) -> Result<Option<Victim>> {
-        let field = Field {
-            segments: self.log.segments(),
-            segment_bytes: self.log.shape().segment_bytes,
-            tombstone_bytes: self.log.tombstone_bytes(),
-            now: self.sequence,
-            start: self.victim_cursor,
-            window: VICTIM_WINDOW,
-            oldest_dead: &|| self.log.oldest_dead(None),
-        };
-        let number = self.limits.policy.choose(&field);
+        let mut number = self.best_victim();
+        if number.is_none() && self.log.gives_snapshot_up() {
+            number = self.best_victim();
+        }
         self.victim_cursor =
             (self.victim_cursor + VICTIM_WINDOW) % self.log.segments().len().max(1);
         let Some(number) = number else { return Ok(None) };
@@ -301,6 +295,18 @@ impl Shard {
         let segment = self.log.begin_reclaim(number);
         self.reclaiming += 1;
         Ok(Some(Victim { number, segment, stage: Stage::Chosen, kept: true }))
+    }
+
+    fn best_victim(&self) -> Option<u32> {
+        self.limits.policy.choose(&Field {
+            segments: self.log.segments(),
+            segment_bytes: self.log.shape().segment_bytes,
+            tombstone_bytes: self.log.tombstone_bytes(),
+            now: self.sequence,
+            start: self.victim_cursor,
+            window: VICTIM_WINDOW,
+            oldest_dead: &|| self.log.oldest_dead(None),
+        })
     }
 
     fn learn_lifespan(&mut self, segment: &Segment) {

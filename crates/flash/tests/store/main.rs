@@ -26,6 +26,7 @@ mod reuse;
 mod rounds;
 mod secrets;
 mod slots;
+mod snapshots;
 mod steps;
 mod superblocks;
 mod versions;

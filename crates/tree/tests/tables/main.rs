@@ -24,6 +24,7 @@ mod open;
 mod queue;
 mod replay;
 mod restarts;
+mod snapshots;
 mod unfolded;
 mod unmerged;
 mod values;

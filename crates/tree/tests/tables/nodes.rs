@@ -130,7 +130,7 @@ impl Tall {
         assert_eq!(self.count(&[], None), model.len() as u64);
     }
 
-    fn rows(&mut self, order: Order) -> Model {
+    pub(crate) fn rows(&mut self, order: Order) -> Model {
         let mut found = Model::new();
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
             let Outcome::Rows(rows) = outcome.expect("a scan") else { return };

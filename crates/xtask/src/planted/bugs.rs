@@ -167,6 +167,16 @@ pub(super) const BUGS: &[Bug] = &[
         test: "cached::a_get_of_a_leaf_in_memory_finds_the_newest_row",
     },
     Bug {
+        name: "held-segment-reclaimed",
+        caught_by: STORE,
+        test: "snapshots::a_snapshot_is_the_store_of_one_moment_while_writes_and_reclaim_go_on",
+    },
+    Bug {
+        name: "snapshot-with-what-continues",
+        caught_by: STORE,
+        test: "snapshots::a_snapshot_has_the_journal_of_its_moment_and_no_append_of_later",
+    },
+    Bug {
         name: "journal-filled-to-its-end",
         caught_by: TABLES,
         test: "dropping::a_table_that_fills_the_store_can_be_dropped_and_written_again",
