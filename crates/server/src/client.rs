@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +11,7 @@ use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
 use crate::absences::Absence;
+use crate::command::backup::Backup;
 use crate::command::spec::{Spec, WRITE};
 use crate::lock::lock;
 use crate::slot_token::SlotToken;
@@ -41,6 +43,8 @@ pub(crate) struct Client {
     pub(crate) silence: Cell<Silence>,
     /// Whether the client watches every command.
     pub(crate) is_monitor: Cell<bool>,
+    /// The snapshot that it copies: it ends with the connection at the latest.
+    pub(crate) backup: RefCell<Option<Rc<Backup>>>,
     /// Whether the connection ends once its replies are written.
     pub(crate) closing: Cell<bool>,
 }
@@ -149,6 +153,7 @@ impl Client {
             executed_bytes: Cell::default(),
             silence: Cell::default(),
             is_monitor: Cell::new(false),
+            backup: RefCell::default(),
             closing: Cell::new(false),
         }
     }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use entresol_tier::{Entry, Error, Expiry, Outcome, Pinning, Version};
 
 use crate::failure::Failure;
+use crate::shared::Copied;
 
 /// Bytes that what one command has begun takes when it begins no more.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
@@ -46,6 +47,8 @@ pub(crate) enum OwnedOutcome {
     Verified(PasswordMatch),
     /// A sync is done.
     Synced,
+    /// A snapshot was taken, or a part of one read.
+    Copied(Copied),
 }
 
 /// Whether a password is the right one.

@@ -26,7 +26,7 @@ use crate::listen;
 use crate::loading;
 use crate::lock::lock;
 use crate::reload;
-use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
+use crate::shared::{Comparison, Copied, Copier, Item, Parts, Ports, Saver, Shared, Wanted};
 use crate::users::{Users, verify};
 use crate::watch::watch;
 use crate::worker::{WAKER, Worker};
@@ -35,6 +35,8 @@ use crate::worker::{WAKER, Worker};
 const COMPARISONS_MAX: usize = 64;
 /// Clients that wait for a sync at a time.
 const SAVERS_MAX: usize = 10_000;
+/// Parts of snapshots that are waited for: a client keeps some in flight.
+const COPIERS_MAX: usize = 64;
 
 /// A server about to start.
 #[derive(Debug)]
@@ -121,6 +123,7 @@ impl Doors {
         }
         let (verifier, comparisons) = sync_channel(COMPARISONS_MAX);
         let (savers, asked) = sync_channel(SAVERS_MAX);
+        let (copiers, wanted) = sync_channel(COPIERS_MAX);
         let (stop, stopped) = channel();
         let client_bytes_max = data::client_memory_bytes(config.memory_bytes()) as usize;
         let depth = config.io_depth();
@@ -133,6 +136,7 @@ impl Doors {
             wakers,
             verifier,
             savers,
+            copiers,
             stop,
             client_bytes_max,
         };
@@ -158,6 +162,8 @@ impl Doors {
         server.spawn("passwords", move || compare(&state, &comparisons))?;
         let state = Arc::clone(&shared);
         server.spawn("syncs", move || sync(&state, &asked))?;
+        let state = Arc::clone(&shared);
+        server.spawn("backups", move || copy(&state, &wanted))?;
         let state = Arc::clone(&shared);
         server.spawn("watch", move || watch(&state))?;
         if let Some(admin) = admin {
@@ -445,6 +451,32 @@ fn sync(shared: &Shared, asked: &Receiver<Saver>) -> Result<(), ServeError> {
                 Err(error) => Err(Error::new(error.kind(), error.to_string())),
             };
             shared.trays[worker].put(Item::Synced(operation, outcome));
+        }
+    }
+}
+
+/// Takes snapshots and reads them for those who copy the store, until the server stops.
+fn copy(shared: &Shared, wanted: &Receiver<Copier>) -> Result<(), ServeError> {
+    loop {
+        match wanted.recv_timeout(Duration::from_millis(100)) {
+            Ok(Copier { worker, operation, wanted }) => {
+                let copied = copied(shared, wanted);
+                shared.trays[worker].put(Item::Copied(operation, copied));
+            }
+            Err(RecvTimeoutError::Timeout) if !shared.is_stopping() => {}
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+fn copied(shared: &Shared, wanted: Wanted) -> Result<Copied, Error> {
+    match wanted {
+        Wanted::Snapshot => {
+            shared.tier.store().snapshot().map(|taken| Copied::Snapshot(Arc::new(taken)))
+        }
+        Wanted::Bytes { snapshot, segment, offset, length } => {
+            let mut bytes = vec![0; length];
+            snapshot.read(&segment, offset, &mut bytes).map(|()| Copied::Bytes(bytes))
         }
     }
 }

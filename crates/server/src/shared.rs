@@ -10,7 +10,7 @@ use std::time::Instant;
 use entresol_device::PendingIo;
 use entresol_host::{FIGURES_WAIT, PendingAges, now, set_log_level};
 use entresol_net::{Stream, Tls, Token};
-use entresol_tier::{Error, Statistics, Tiered};
+use entresol_tier::{Error, Snapshot, SnapshotSegment, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
 
@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) verifier: SyncSender<Comparison>,
     /// Where those wait who asked for a sync.
     pub(crate) savers: SyncSender<Saver>,
+    /// Where those wait who copy the store.
+    pub(crate) copiers: SyncSender<Copier>,
     /// Where a stop is asked for.
     pub(crate) stop: Sender<()>,
     limits: Limits,
@@ -121,6 +123,8 @@ pub(crate) enum Item {
     Verified(OperationId, PasswordMatch),
     /// The end of a sync.
     Synced(OperationId, Result<(), Error>),
+    /// What was read of a snapshot, or a snapshot.
+    Copied(OperationId, Result<Copied, Error>),
     /// Memory that a connection claimed.
     Granted(SlotToken, usize),
     /// What a monitoring connection is told.
@@ -131,6 +135,28 @@ pub(crate) enum Item {
 pub(crate) struct Saver {
     pub(crate) worker: usize,
     pub(crate) operation: OperationId,
+}
+
+/// Who waits for a snapshot, or for a part of one.
+pub(crate) struct Copier {
+    pub(crate) worker: usize,
+    pub(crate) operation: OperationId,
+    pub(crate) wanted: Wanted,
+}
+
+/// What a copier waits for.
+pub(crate) enum Wanted {
+    /// A snapshot of the store.
+    Snapshot,
+    /// Bytes of a segment of one.
+    Bytes { snapshot: Arc<Snapshot>, segment: SnapshotSegment, offset: u64, length: usize },
+}
+
+/// What a copier gets.
+#[derive(Debug)]
+pub(crate) enum Copied {
+    Snapshot(Arc<Snapshot>),
+    Bytes(Vec<u8>),
 }
 
 /// A password to compare with its hash.
@@ -169,6 +195,7 @@ pub(crate) struct Parts {
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,
+    pub(crate) copiers: SyncSender<Copier>,
     pub(crate) stop: Sender<()>,
     pub(crate) client_bytes_max: usize,
 }
@@ -217,6 +244,7 @@ impl Shared {
                 .collect(),
             verifier: parts.verifier,
             savers: parts.savers,
+            copiers: parts.copiers,
             stop: parts.stop,
             limits,
         }

@@ -301,6 +301,10 @@ impl Worker {
                 }
                 Item::Granted(connection, bytes) => self.take_granted(connection, bytes),
                 Item::Told(connection, line) => self.show(connection, &line),
+                Item::Copied(operation, copied) => {
+                    let outcome = copied.map(crate::operations::OwnedOutcome::Copied);
+                    engine.operations.complete(operation, outcome);
+                }
                 Item::Synced(operation, synced) => {
                     let outcome = synced.map(|()| crate::operations::OwnedOutcome::Synced);
                     engine.operations.complete(operation, outcome);

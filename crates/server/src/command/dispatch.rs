@@ -4,7 +4,9 @@
 use super::plan::Execution::{self, Local, Plan};
 use super::spec::Spec;
 use super::types::{hash, string, string_bits};
-use super::{clients, connection, information, introspection, keys, scans, server, transactions};
+use super::{
+    backup, clients, connection, information, introspection, keys, scans, server, transactions,
+};
 
 /// What carries out the command that `spec` describes.
 pub(crate) fn execution(spec: &Spec) -> Execution {
@@ -135,6 +137,12 @@ static EXECUTIONS: &[(&str, Execution)] = &[
     ("time", Local(server::time)),
     ("lastsave", Local(server::lastsave)),
     ("save", Plan(server::save)),
+    ("backup", Local(introspection::container)),
+    ("backup|begin", Plan(backup::begin)),
+    ("backup|read", Plan(backup::read)),
+    ("backup|done", Local(backup::done)),
+    ("backup|end", Local(backup::end)),
+    ("backup|help", Local(introspection::help)),
     ("monitor", Local(server::monitor)),
     ("bgsave", Local(server::bgsave)),
     ("wait", Local(server::wait)),

@@ -311,6 +311,18 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "1.0.0", "When a sync was last asked for."),
     spec("save", 1, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI)
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
+    spec("backup", -2, ADMIN | DANGEROUS | CONTAINER)
+        .about(Server, "0.1.0", "Copies the store as it was at one moment, while it is in use."),
+    spec("backup|begin", 2, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI)
+        .about(Server, "0.1.0", "Takes a snapshot; its superblock and segments, as JSON."),
+    spec("backup|read", 6, ADMIN | DANGEROUS | NO_ENTRIES | NO_MULTI)
+        .about(Server, "0.1.0", "Bytes of a segment of the snapshot."),
+    spec("backup|done", -4, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI)
+        .about(Server, "0.1.0", "Lets segments go that are copied, or need not be."),
+    spec("backup|end", 3, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI)
+        .about(Server, "0.1.0", "Ends the snapshot."),
+    spec("backup|help", 2, 0)
+        .about(Server, "0.1.0", "The subcommands of BACKUP."),
     spec("monitor", 1, ADMIN | DANGEROUS | BARRIER)
         .about(Server, "1.0.0", "Shows every command that clients give, until RESET."),
     spec("bgsave", -1, ADMIN | DANGEROUS)

@@ -20,7 +20,6 @@ const RETIRED: &[(&str, &str)] = &[
     ("storage", "device or store"),
     ("disk", "device"),
     ("lun", "volume"),
-    ("snapshot", "checkpoint"),
     ("sanity", "what is checked"),
 ];
 
