@@ -1,7 +1,8 @@
 //! What all clones and sessions of a store share: shards on one device, and the operations on them.
 //!
-//! Lock order: one shard's lock at a time, except `drop_below`, `close` and a snapshot that is
-//! taken, which take all in order of number; then the superblock's lock. No other lock is taken under them.
+//! Lock order: one shard's lock at a time, except `drop_below`, `close` and whoever takes a
+//! snapshot, which take all in order of number; then the superblock's lock. No other lock is taken
+//! under them.
 
 mod ahead;
 mod assemble;

@@ -11,7 +11,7 @@ use entresol_tier::{Expiry, SpaceId, Version};
 use entresol_wire::resp::{OwnedArguments, Protocol};
 
 use crate::absences::Absence;
-use crate::command::backup::Backup;
+use crate::backup::Backup;
 use crate::command::spec::{Spec, WRITE};
 use crate::lock::lock;
 use crate::slot_token::SlotToken;

@@ -2,7 +2,7 @@
 //! commands of each type of value, and there is a file for each other group.
 
 pub(crate) mod arguments;
-pub(crate) mod backup;
+mod backup;
 pub(crate) mod clients;
 pub(crate) mod connection;
 mod decimal;

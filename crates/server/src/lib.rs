@@ -9,6 +9,7 @@
 
 mod absences;
 mod admin;
+mod backup;
 mod client;
 mod client_memory;
 mod command;

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 
 use entresol_tier::{Entry, Error, Expiry, Outcome, Pinning, Version};
 
+use crate::backup::Copied;
 use crate::failure::Failure;
-use crate::shared::Copied;
 
 /// Bytes that what one command has begun takes when it begins no more.
 const AHEAD_BYTES_MAX: usize = 4 << 20;

@@ -18,6 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
+use crate::backup::Copied;
 use crate::client::clients_within;
 use crate::config::Config;
 use crate::data;
@@ -26,7 +27,7 @@ use crate::listen;
 use crate::loading;
 use crate::lock::lock;
 use crate::reload;
-use crate::shared::{Comparison, Copied, Copier, Item, Parts, Ports, Saver, Shared, Wanted};
+use crate::shared::{Comparison, Copier, Item, Parts, Ports, Saver, Shared, Wanted};
 use crate::users::{Users, verify};
 use crate::watch::watch;
 use crate::worker::{WAKER, Worker};

@@ -15,6 +15,7 @@ use entresol_wire::resp::Arguments;
 use mio::Waker;
 
 use crate::absences::Absences;
+use crate::backup::Copied;
 use crate::client::{Client, Clients, Facts};
 use crate::client_memory::{Claim, ClientMemory};
 use crate::command::spec::Spec;
@@ -150,13 +151,6 @@ pub(crate) enum Wanted {
     Snapshot,
     /// Bytes of a segment of one.
     Bytes { snapshot: Arc<Snapshot>, segment: SnapshotSegment, offset: u64, length: usize },
-}
-
-/// What a copier gets.
-#[derive(Debug)]
-pub(crate) enum Copied {
-    Snapshot(Arc<Snapshot>),
-    Bytes(Vec<u8>),
 }
 
 /// A password to compare with its hash.

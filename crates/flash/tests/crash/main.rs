@@ -82,6 +82,11 @@ fn synced_keeps_every_acknowledged_write_compressed_and_encrypted_in_two_shards(
 }
 
 #[test]
+fn a_store_of_which_snapshots_hold_segments_keeps_every_acknowledged_write() {
+    explore(&Setup { holds: true, ..Setup::of("held", Durability::Synced) });
+}
+
+#[test]
 fn a_cache_never_answers_with_less_than_what_was_durable() {
     explore(&Setup { reclaim: Reclaim::Evict, ..Setup::of("cache", Durability::Synced) });
 }

@@ -32,6 +32,8 @@ pub(crate) struct Setup {
     pub journal_bytes: u64,
     /// Whether entries are looked for first, and replaced and removed where they were found.
     pub finds_first: bool,
+    /// Whether a snapshot holds segments most of the time.
+    pub holds: bool,
 }
 
 impl Setup {
@@ -48,6 +50,7 @@ impl Setup {
             encryption: None,
             journal_bytes: 0,
             finds_first: false,
+            holds: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use entresol_device::Device;
 use entresol_flash::{
     Budget, Condition, Durability, Expiry, FoundAt, Key, Operation, Outcome, PutOptions, Session,
-    SessionOptions, SpaceId, Store, Timestamp,
+    SessionOptions, Snapshot, SpaceId, Store, Timestamp,
 };
 use entresol_sim::{Random, SimDevice};
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub(crate) struct World {
     openings: u64,
     pub open: Option<(Store, Session)>,
     random: Random,
+    /// The snapshot under way, and how many of its segments it has let go.
+    held: Option<(Snapshot, usize)>,
     ids: u32,
 }
 
@@ -68,6 +70,7 @@ impl World {
             openings: 0,
             open: None,
             random: Random::new(seed),
+            held: None,
             ids: 0,
         }
     }
@@ -88,6 +91,7 @@ impl World {
             openings: self.openings,
             open: None,
             random: self.random.clone(),
+            held: None,
             ids: self.ids + 1000,
         }
     }
@@ -156,7 +160,27 @@ impl World {
         (store, session)
     }
 
+    /// Takes a snapshot, or lets the next segment of the present one go.
+    fn hold(&mut self) -> Result<(), Stop> {
+        if let Some((snapshot, gone)) = &mut self.held {
+            match snapshot.segments().get(*gone) {
+                Some(segment) => snapshot.let_go(segment),
+                None => self.held = None,
+            }
+            if let Some((_, gone)) = &mut self.held {
+                *gone += 1;
+            }
+            return Ok(());
+        }
+        let snapshot = self.parts().0.snapshot().map_err(stop("snapshot"))?;
+        self.held = Some((snapshot, 0));
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<(), Stop> {
+        if self.setup.holds {
+            self.hold()?;
+        }
         match self.random.below(100) {
             0..=47 => self.put_some(1),
             48..=57 => self.put_some(5),
@@ -430,7 +454,7 @@ impl World {
         let now = self.now();
         self.parts().0.close(now).map_err(stop("close"))?;
         self.model.make_all_certain();
-        self.open = None;
+        (self.held, self.open) = (None, None);
         self.open()
     }
 
@@ -438,7 +462,7 @@ impl World {
         if !self.setup.keeps(self.setup.durability, Ending::Kill) {
             self.sync()?;
         }
-        self.open = None;
+        (self.held, self.open) = (None, None);
         self.open()
     }
 }

@@ -3,76 +3,36 @@
 //! A snapshot belongs to the connection that took it, and ends with it at the latest. A thread of
 //! the server's own takes it and reads it: a worker never waits for the device.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use entresol_tier::{Snapshot, SnapshotSegment};
-use serde_json::json;
+use entresol_tier::SnapshotSegment;
 
 use super::arguments::quoted;
 use super::plan::{Local, Plan, Steps};
 use super::request::Request;
+use crate::backup::{Backup, Copied};
+use crate::client::Client;
 use crate::engine_session::EngineSession;
 use crate::failure::Failure;
 use crate::operations::OwnedOutcome;
-use crate::shared::{Copied, Copier, Wanted};
+use crate::shared::{Copier, Wanted};
 
 /// Most bytes of a read.
 const READ_BYTES_MAX: u64 = 1 << 20;
 /// Of an argument that is shown in an error.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// The snapshot that a client copies.
-pub(crate) struct Backup {
-    number: u64,
-    snapshot: Arc<Snapshot>,
-    /// Places of the segments in the snapshot's list, by where they are on the device.
-    places: HashMap<u64, usize>,
-}
-
-impl Backup {
-    fn new(snapshot: Arc<Snapshot>) -> Backup {
-        static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let segments = snapshot.segments().iter().enumerate();
-        let places = segments.map(|(place, segment)| (segment.at, place)).collect();
-        Backup { number, snapshot, places }
-    }
-
-    /// What a client has to know to copy it.
-    fn description(&self) -> Vec<u8> {
-        let snapshot = &self.snapshot;
-        let segments = snapshot.segments().iter().map(|segment| {
-            let SnapshotSegment { at, sequence, bytes, sealed, .. } = *segment;
-            json!({ "at": at, "sequence": sequence, "bytes": bytes, "sealed": sealed })
-        });
-        let superblock = snapshot.superblock();
-        let hex: String = superblock.iter().map(|byte| format!("{byte:02x}")).collect();
-        let described = json!({
-            "snapshot": self.number,
-            "store": format!("{:016x}", snapshot.store()),
-            "device_bytes": snapshot.device_bytes(),
-            "segment_bytes": snapshot.segment_bytes(),
-            "superblock_bytes": superblock.len(),
-            "superblock": hex,
-            "segments": segments.collect::<Vec<_>>(),
-        });
-        described.to_string().into_bytes()
-    }
-
-    fn segment(&self, at: &[u8]) -> Result<&SnapshotSegment, Failure> {
-        let place = self.places.get(&number(at)?);
-        place.map(|place| &self.snapshot.segments()[*place]).ok_or_else(|| {
-            let at = quoted(at, SHOWN_BYTES_MAX);
-            Failure::new(format!("ERR the snapshot has no segment at byte {at} of the device"))
-        })
-    }
+/// The segment of a snapshot that an argument names.
+fn segment<'b>(backup: &'b Backup, at: &[u8]) -> Result<&'b SnapshotSegment, Failure> {
+    backup.segment(number(at)?).ok_or_else(|| {
+        let at = quoted(at, SHOWN_BYTES_MAX);
+        Failure::new(format!("ERR the snapshot has no segment at byte {at} of the device"))
+    })
 }
 
 /// The client's own, if it is the one that `named` names.
-fn of_client(client: &crate::client::Client, named: &[u8]) -> Result<Rc<Backup>, Failure> {
+fn of_client(client: &Client, named: &[u8]) -> Result<Rc<Backup>, Failure> {
     let present = client.backup.borrow().clone();
     let named = number(named)?;
     present.filter(|backup| backup.number == named).ok_or_else(|| {
@@ -129,14 +89,14 @@ pub(crate) fn read<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
         Box::pin(async move {
             let arguments = steps.arguments.view();
             let backup = of_client(&steps.client, arguments.at(2))?;
-            let segment = *backup.segment(arguments.at(3))?;
+            let of = *segment(&backup, arguments.at(3))?;
             let (offset, length) = (number(arguments.at(4))?, number(arguments.at(5))?);
             if length > READ_BYTES_MAX {
                 let text = format!("ERR {length} bytes; at most {READ_BYTES_MAX} are read at once");
                 return Err(Failure::new(text));
             }
             let (snapshot, length) = (Arc::clone(&backup.snapshot), length as usize);
-            let wanted = Wanted::Bytes { snapshot, segment, offset, length };
+            let wanted = Wanted::Bytes { snapshot, segment: of, offset, length };
             match copied(&steps.engine, wanted).await {
                 Ok(Copied::Bytes(bytes)) => Ok(bulk(&bytes)),
                 Ok(Copied::Snapshot(_)) => unreachable!("bytes were asked for"),
@@ -154,7 +114,7 @@ pub(crate) fn done(local: &mut Local<'_, '_>) -> Result<(), Failure> {
     let arguments = local.request.arguments;
     let backup = of_client(local.client, arguments.at(2))?;
     for at in arguments.from(3) {
-        backup.snapshot.let_go(backup.segment(at)?);
+        backup.snapshot.let_go(segment(&backup, at)?);
     }
     local.reply.simple("OK");
     Ok(())
