@@ -48,6 +48,17 @@ impl TlsFiles {
         }
     }
 
+    /// When the first of the certificates ends that the server shows, seconds since the epoch;
+    /// `None`, if one of them is no certificate of X.509.
+    fn end_seconds(&self) -> Result<Option<i64>, SettingError> {
+        let chain = certificates("tls-cert", &self.certificate)?;
+        let ends = chain.iter().map(|certificate| {
+            let parsed = x509_parser::parse_x509_certificate(certificate).ok();
+            parsed.map(|(_, certificate)| certificate.validity().not_after.timestamp())
+        });
+        Ok(ends.collect::<Option<Vec<i64>>>().and_then(|ends| ends.into_iter().min()))
+    }
+
     /// How a server's connections speak TLS, from these files.
     ///
     /// # Errors
@@ -94,7 +105,21 @@ impl TlsFiles {
 #[derive(Debug)]
 pub struct Tls {
     files: TlsFiles,
-    config: RwLock<Arc<ServerConfig>>,
+    present: RwLock<Present>,
+}
+
+/// What the files said when they were read last.
+#[derive(Debug)]
+struct Present {
+    config: Arc<ServerConfig>,
+    end_seconds: Option<i64>,
+}
+
+impl Present {
+    fn read(files: &TlsFiles) -> Result<Present, SettingError> {
+        let config = files.server_config()?;
+        Ok(Present { config, end_seconds: files.end_seconds()? })
+    }
 }
 
 impl Tls {
@@ -103,13 +128,19 @@ impl Tls {
     /// # Errors
     /// As of [`TlsFiles::server_config`].
     pub fn open(files: TlsFiles) -> Result<Tls, SettingError> {
-        let config = RwLock::new(files.server_config()?);
-        Ok(Tls { files, config })
+        let present = RwLock::new(Present::read(&files)?);
+        Ok(Tls { files, present })
     }
 
     /// How the next connection speaks it.
     pub fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner).config)
+    }
+
+    /// When the first of the certificates ends that the next connection is shown, seconds since the
+    /// epoch; `None`, if that cannot be told.
+    pub fn end_seconds(&self) -> Option<i64> {
+        self.present.read().unwrap_or_else(PoisonError::into_inner).end_seconds
     }
 
     /// Reads the files again, for connections to come.
@@ -117,8 +148,8 @@ impl Tls {
     /// # Errors
     /// As of [`TlsFiles::server_config`]; then all stays as it was.
     pub fn reload(&self) -> Result<(), SettingError> {
-        let config = self.files.server_config()?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let present = Present::read(&self.files)?;
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) = present;
         Ok(())
     }
 }

@@ -355,6 +355,12 @@ impl Shared {
         self.recent.look(self.started.elapsed(), counts, used);
     }
 
+    /// When the certificate ends that clients are shown, seconds since the epoch.
+    pub(crate) fn certificate_end_seconds(&self) -> Option<u64> {
+        let end = self.tls.as_ref().and_then(|tls| tls.end_seconds())?;
+        Some(end.max(0) as u64)
+    }
+
     /// Whether the server is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ impl Reloaded {
             config.set(key, &this(file)).unwrap();
         }
         config.set("port", "0").unwrap();
+        config.set("admin-port", "0").unwrap();
         let server = Server::start(config, store(None)).unwrap();
         Reloaded { directory, server }
     }
@@ -53,9 +55,17 @@ impl Reloaded {
 type TlsClient = Client<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>;
 
 fn certify(directory: &TempDir) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(directory.path("cert"), made.cert.pem()).unwrap();
-    std::fs::write(directory.path("key"), made.key_pair.serialize_pem()).unwrap();
+    certify_until(directory, 2040);
+}
+
+/// A certificate that ends with the first second of the year.
+fn certify_until(directory: &TempDir, year: i32) {
+    let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    std::fs::write(directory.path("cert"), certificate.pem()).unwrap();
+    std::fs::write(directory.path("key"), key.serialize_pem()).unwrap();
 }
 
 fn write_users(directory: &TempDir, names: &[&str]) {
@@ -119,6 +129,27 @@ fn certificates_and_users_that_are_swapped_under_load_count_for_new_clients_and_
     for loader in loaders {
         assert!(loader.join().unwrap() > 0);
     }
+}
+
+/// What `/metrics` says of a metric.
+fn metric(server: &RunningServer, name: &str) -> String {
+    let mut stream = TcpStream::connect(server.ports().admin.unwrap()).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("no {name} in {page}")).to_owned()
+}
+
+#[test]
+fn the_end_of_the_certificate_is_told_as_of_the_last_reload() {
+    let reloaded = Reloaded::start();
+    let end = || metric(&reloaded.server, "entresol_certificate_end_timestamp_seconds");
+    assert_eq!(end(), "2208988800");
+    certify_until(&reloaded.directory, 2041);
+    reloaded.server.reload().unwrap();
+    assert_eq!(end(), "2240611200");
+    assert_eq!(metric(&reloaded.server, "entresol_superblock_damaged"), "0");
 }
 
 #[test]

@@ -38,6 +38,16 @@ pub(super) fn text(shared: &Shared) -> String {
         "Most memory that the server takes for all uses together.",
         memory_cap(shared),
     );
+    metrics.one(
+        "entresol_superblock_damaged",
+        "1 if the start found one of the two copies of the superblock damaged, and wrote it anew.",
+        shared.tier.store().superblock_damage().is_some(),
+    );
+    metrics.one(
+        "entresol_certificate_end_timestamp_seconds",
+        "When the certificate that clients are shown ends, since the epoch; 0: none is shown.",
+        shared.certificate_end_seconds().unwrap_or(0),
+    );
     let measured = shared.measured();
     of_clients(&mut metrics, shared, &measured);
     of_commands(&mut metrics, &measured);

@@ -27,6 +27,8 @@ pub(super) fn text(shared: &Shared) -> String {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": shared.started.elapsed().as_secs(),
         "threads": shared.trays.len(),
+        "certificate_end_seconds": shared.certificate_end_seconds(),
+        "superblock_damage": shared.tier.store().superblock_damage(),
         "store": of_store(&store),
         "memory": {
             "cap_bytes": memory_cap(shared),
