@@ -6,7 +6,7 @@ use crate::java;
 use crate::kill;
 use crate::report::{self, Report};
 use crate::seeded::Speed;
-use crate::{bench, book, fuzz, python, simulate, tidy};
+use crate::{bench, book, deny, fuzz, python, simulate, tidy};
 
 /// Seconds of arbitrary bytes for each decoder in the gate; the soak has more of everything.
 const FUZZ_SECONDS: u64 = 5;
@@ -54,15 +54,13 @@ fn run_static(report: &mut Report) -> Result<(), String> {
     report.run("lints", &Invocation::cargo(lints))?;
     // It looks at what the lints were built from.
     report.perform("tidy", "cargo x tidy", &mut || tidy::check())?;
-    if Invocation::cargo("deny --version").run_quietly()?.passed {
-        report.run("deny", &Invocation::cargo("deny --log-level error check"))?;
-    }
-    Ok(())
+    deny::check(report)
 }
 
 /// All but what is Java's.
 fn run_others(report: &mut Report) -> Result<(), String> {
     run_static(report)?;
+    deny::check_advisories(report)?;
     // The crash states of every prefix are among the tests.
     report.run("tests", &Invocation::cargo("test --workspace --no-fail-fast"))?;
     let repeat = format!("cargo x kill --rounds {KILLS}");

@@ -8,6 +8,7 @@ mod book;
 mod chart;
 mod ci;
 mod deb;
+mod deny;
 mod failures;
 mod fuzz;
 mod hooks;
@@ -129,6 +130,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the Debian package, unpacked under an empty root and looked into",
         perform: deb::perform,
+    },
+    Task {
+        name: "deny",
+        arguments: "",
+        summary: "licences, sources and versions of dependencies, and advisories about them",
+        perform: deny::perform,
     },
     Task {
         name: "bench",

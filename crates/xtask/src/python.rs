@@ -72,8 +72,8 @@ fn builder(tools: &Path) -> Result<Option<PathBuf>, String> {
     Ok(Some(program))
 }
 
-/// An empty environment.
-fn environment(place: &Path) -> Result<(), String> {
+/// An empty environment of Python at `place`, with `pip`.
+pub(crate) fn environment(place: &Path) -> Result<(), String> {
     let made = Invocation::new("python3 -m venv --clear").with_argument(shown(place));
     let ending = made.run_quietly()?;
     let advice = "apt-get install python3-venv";
