@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Verdict;
 use crate::deb;
+use crate::fixed;
+use crate::image;
 use crate::invocation::Invocation;
 use crate::java;
 use crate::kill;
@@ -112,7 +114,7 @@ pub(crate) fn smoke() -> Result<bool, String> {
 }
 
 /// `cargo x soak [--minutes N] [--seed S]`: kills at every level, then the seeded tests in turn,
-/// with seeds from S on, then the C library and the package, then Java on every JDK, then volumes
+/// with seeds from S on, then the C library and the packages, then Java on every JDK, then volumes
 /// and Cassandra against what others wrote. Without S no soak runs the seeds of another.
 pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     let (minutes, first) = soak_options(arguments)?;
@@ -126,6 +128,8 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     }
     library::check(&mut report)?;
     deb::check(&mut report)?;
+    fixed::check(&mut report)?;
+    image::check(&mut report)?;
     java::check_everything(&mut report, JVM_KILLS)?;
     outside::run_all(&mut report)?;
     peers::run_all(&mut report)?;

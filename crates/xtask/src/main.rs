@@ -10,8 +10,10 @@ mod ci;
 mod deb;
 mod deny;
 mod failures;
+mod fixed;
 mod fuzz;
 mod hooks;
+mod image;
 mod invocation;
 mod java;
 mod kill;
@@ -22,13 +24,14 @@ mod peers;
 mod planted;
 mod python;
 mod report;
+mod rooted;
 mod scratch;
 mod seeded;
 mod simulate;
 mod tally;
 mod tidy;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A task: how it is called and what it does.
@@ -132,6 +135,18 @@ const TASKS: &[Task] = &[
         perform: deb::perform,
     },
     Task {
+        name: "static",
+        arguments: "",
+        summary: "the program without libraries, alone in an empty root, where it serves",
+        perform: fixed::perform,
+    },
+    Task {
+        name: "image",
+        arguments: "",
+        summary: "the container image, looked into, unpacked and run from its own files",
+        perform: image::perform,
+    },
+    Task {
         name: "deny",
         arguments: "",
         summary: "licences, sources and versions of dependencies, and advisories about them",
@@ -213,6 +228,14 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn target_directory() -> PathBuf {
     let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     named.unwrap_or_else(|| root().join("target"))
+}
+
+/// The file that a script has put into an empty folder.
+pub(crate) fn only_file(folder: &Path) -> Result<PathBuf, String> {
+    let cannot = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let first = std::fs::read_dir(folder).map_err(cannot)?.next();
+    let entry = first.ok_or_else(|| format!("{}: nothing is there", folder.display()))?;
+    Ok(entry.map_err(cannot)?.path())
 }
 
 /// The number after `flag` in `arguments`, or `default` where the flag is absent. Anything else

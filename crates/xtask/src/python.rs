@@ -41,7 +41,7 @@ pub(crate) fn check(report: &mut Report) -> Result<(), String> {
     if !report.run("wheel", &build)? {
         return Ok(());
     }
-    let wheel = only_file(&wheels)?;
+    let wheel = crate::only_file(&wheels)?;
     test(report, &wheel, Scratch::of("python").path())
 }
 
@@ -78,11 +78,4 @@ pub(crate) fn environment(place: &Path) -> Result<(), String> {
     let ending = made.run_quietly()?;
     let advice = "apt-get install python3-venv";
     if ending.passed { Ok(()) } else { Err(format!("{made}: {}{advice}", ending.output)) }
-}
-
-fn only_file(folder: &Path) -> Result<PathBuf, String> {
-    let cannot = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let first = std::fs::read_dir(folder).map_err(cannot)?.next();
-    let entry = first.ok_or_else(|| format!("{}: no wheel is there", folder.display()))?;
-    Ok(entry.map_err(cannot)?.path())
 }
