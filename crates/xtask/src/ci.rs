@@ -6,7 +6,7 @@ use crate::java;
 use crate::kill;
 use crate::report::{self, Report};
 use crate::seeded::Speed;
-use crate::{bench, book, deny, fuzz, python, simulate, tidy};
+use crate::{bench, book, deny, fuzz, kubernetes, python, simulate, tidy};
 
 /// Seconds of arbitrary bytes for each decoder in the gate; the soak has more of everything.
 const FUZZ_SECONDS: u64 = 5;
@@ -68,6 +68,7 @@ fn run_others(report: &mut Report) -> Result<(), String> {
     let clients = "conformance/nbd/run.py PROGRAM";
     report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
     python::check(report)?;
+    kubernetes::check(report)?;
     report.run("docs", &documentation())?;
     report.perform("book", "cargo x book", &mut book::render)?;
     run_long(report)

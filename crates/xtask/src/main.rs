@@ -17,6 +17,7 @@ mod image;
 mod invocation;
 mod java;
 mod kill;
+mod kubernetes;
 mod lane;
 mod library;
 mod outside;
@@ -145,6 +146,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the container image, looked into, unpacked and run from its own files",
         perform: image::perform,
+    },
+    Task {
+        name: "kubernetes",
+        arguments: "",
+        summary: "the manifests of Kubernetes, by its schemas and by our own tables",
+        perform: kubernetes::perform,
     },
     Task {
         name: "deny",

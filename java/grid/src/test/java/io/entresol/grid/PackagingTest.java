@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.yaml.snakeyaml.Yaml;
 import picocli.CommandLine;
 
-/** The files in packaging/grid can be read by the programs that they are for. */
+/** The files for containers can be read by the programs that they are for. */
 class PackagingTest {
     private static final Path FOLDER =
             Path.of(System.getProperty("entresol.grid.home"), "../../packaging/grid");
@@ -72,7 +72,7 @@ class PackagingTest {
 
     @Test
     void theManifestIsAStatefulSetWithAVolumeForEachNodeAndProbesOnHealth() throws IOException {
-        List<Map<String, Object>> documents = documents("kubernetes.yaml");
+        List<Map<String, Object>> documents = documents("../kubernetes/grid.yaml");
         assertEquals(List.of("Service", "NetworkPolicy", "StatefulSet"),
                 documents.stream().map(each -> each.get("kind")).toList());
         Object set = at(documents.get(2), "spec");
