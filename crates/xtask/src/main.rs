@@ -20,6 +20,7 @@ mod kill;
 mod kubernetes;
 mod lane;
 mod library;
+mod metadata;
 mod outside;
 mod peers;
 mod planted;
@@ -152,6 +153,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the manifests of Kubernetes, by its schemas and by our own tables",
         perform: kubernetes::perform,
+    },
+    Task {
+        name: "metadata",
+        arguments: "[--release]",
+        summary: "what registries ask of crates and modules, and one version everywhere",
+        perform: metadata::perform,
     },
     Task {
         name: "deny",
