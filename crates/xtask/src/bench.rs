@@ -10,6 +10,7 @@ use crate::invocation::Invocation;
 use crate::java;
 use crate::kill;
 use crate::library;
+use crate::metadata;
 use crate::outside;
 use crate::peers;
 use crate::report::Report;
@@ -130,6 +131,7 @@ pub(crate) fn perform_soak(arguments: &[String]) -> Result<Verdict, String> {
     deb::check(&mut report)?;
     fixed::check(&mut report)?;
     image::check(&mut report)?;
+    metadata::check_jars(&mut report)?;
     java::check_everything(&mut report, JVM_KILLS)?;
     outside::run_all(&mut report)?;
     peers::run_all(&mut report)?;

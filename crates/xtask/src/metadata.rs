@@ -16,6 +16,8 @@ const KEYWORDS_MAX: usize = 5;
 const KEYWORD_CHARS_MAX: usize = 20;
 /// Packages without a network: dependencies on one another come from the tree.
 const PACKAGE: &str = "package --quiet --offline --no-verify --allow-dirty";
+/// What makes the jars that are handed out, but for signatures.
+const JARS: &str = "mvn --batch-mode --quiet --file java/pom.xml -Prelease package -DskipTests";
 /// Elements of the parent of all modules, from which they have them.
 const OF_PARENT: [&str; 3] = ["licenses", "organization", "developers"];
 /// What has the address of the repository.
@@ -58,6 +60,30 @@ pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
     let mut report = Report::default();
     check_all(&mut report, demand)?;
     Ok(report.close())
+}
+
+/// Jars of sources and documentation beside the jar of each module that is handed out: minutes.
+pub(crate) fn check_jars(report: &mut Report) -> Result<(), String> {
+    if !report.run("release jars", &Invocation::new(JARS))? {
+        return Ok(());
+    }
+    report.perform("jars beside", JARS, &mut || {
+        let mut passed = true;
+        for module in modules()? {
+            if read(&format!("java/{module}/pom.xml"))?.contains("<maven.deploy.skip>true<") {
+                continue;
+            }
+            for kind in ["sources", "javadoc"] {
+                let jar = format!("java/{module}/target/entresol-{module}-{VERSION}-{kind}.jar");
+                if !crate::root().join(&jar).is_file() {
+                    println!("{jar}: expected by the profile `release`, not there");
+                    passed = false;
+                }
+            }
+        }
+        Ok(passed)
+    })?;
+    Ok(())
 }
 
 /// What the gate demands.
@@ -138,6 +164,9 @@ fn faults_of_modules(demand: Demand) -> Result<Vec<String>, String> {
     }
     let mut faults = lacking("java/pom.xml", &parent, &wanted);
     faults.extend(version_fault("java/pom.xml", &parent, "\n  <version>@</version>"));
+    if !parent.contains("<id>release</id>") {
+        faults.push("java/pom.xml: the profile `release` is missing".to_string());
+    }
     for module in modules()? {
         let path = format!("java/{module}/pom.xml");
         let text = read(&path)?;
