@@ -15,6 +15,7 @@ const FORMATS: &[(&str, &str)] = &[
     // Checkpoints hold the words of the index as they are.
     ("crates/flash/src/index/slot.rs", "docs/internals/data-file.md"),
     ("crates/flash/src/index/mapping.rs", "docs/internals/data-file.md"),
+    ("crates/backup/src/format/", "docs/internals/backup-format.md"),
     ("crates/tree/src/format.rs", "docs/internals/tree-format.md"),
     ("crates/tree/src/format/", "docs/internals/tree-format.md"),
     ("crates/volume/src/meta.rs", "docs/internals/volume-format.md"),

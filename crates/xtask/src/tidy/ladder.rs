@@ -14,6 +14,7 @@ struct Rung {
 const RUNGS: &[Rung] = &[
     Rung { name: "entresol-planted", uses: &[], tests_use: &[] },
     Rung { name: "entresol-random", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-backup", uses: &[], tests_use: &[] },
     Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
     Rung { name: "entresol-net", uses: &["entresol-device"], tests_use: &[] },
     Rung { name: "entresol-wire", uses: &[], tests_use: &["entresol-random"] },
