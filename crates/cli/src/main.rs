@@ -15,6 +15,7 @@ macro_rules! say {
 
 mod act;
 mod address;
+mod backup;
 mod bench;
 mod cleanup;
 mod client;
@@ -31,6 +32,7 @@ mod pblio;
 mod progress;
 mod records;
 mod report;
+mod restore;
 mod scratch;
 mod serve;
 mod service;
@@ -88,6 +90,10 @@ Examples:
     Status(live::StatusArgs),
     /// Print rates of a running server, a line a second
     Top(live::TopArgs),
+    /// Back up a running server's store into a folder or a bucket, or look after such backups
+    Backup(backup::BackupArgs),
+    /// Write the data file of a backup into a directory
+    Restore(restore::RestoreArgs),
     /// Look into a stopped store
     #[command(subcommand)]
     Store(store::StoreCommand),
@@ -142,6 +148,8 @@ fn main() -> ExitCode {
         Command::Export(args) => transfer::export(args),
         Command::Status(args) => live::status(args),
         Command::Top(args) => live::top(args),
+        Command::Backup(args) => backup::run(args),
+        Command::Restore(args) => restore::run(args),
         Command::Store(command) => store::run(command),
         Command::User(command) => user::run(command),
         Command::Act(command) => act::run(command),

@@ -104,6 +104,7 @@ const RUNGS: &[Rung] = &[
     Rung {
         name: "entresol",
         uses: &[
+            "entresol-backup",
             "entresol-certify",
             "entresol-device",
             "entresol-flash",
