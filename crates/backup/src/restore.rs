@@ -3,8 +3,8 @@
 //! Invariant: the file has its name only once every byte of it was verified and synced. Until then
 //! it has another one, which the next restore takes over.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -15,6 +15,9 @@ use crate::format::{Id, Image, Manifest};
 use crate::parallel;
 use crate::repository::Repository;
 use crate::verify::read;
+
+/// As a server makes its data file.
+const OWNER_ALONE: u32 = 0o600;
 
 /// What was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +127,7 @@ impl Unfinished {
             .create(true)
             // Another restore may be at it; what it wrote goes only once it is known to be dead.
             .truncate(false)
+            .mode(OWNER_ALONE)
             .open(&path)
             .map_err(failed)?;
         file.try_lock().map_err(|error| match error {
@@ -139,6 +143,7 @@ impl Unfinished {
             return Err(exists(target));
         }
         file.set_len(0).map_err(failed)?;
+        file.set_permissions(Permissions::from_mode(OWNER_ALONE)).map_err(failed)?;
         Ok(Unfinished { file, path })
     }
 

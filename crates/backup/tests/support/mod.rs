@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use entresol_backup::{
@@ -57,6 +58,8 @@ impl Folder {
             assert!(!target.exists(), "a file is in place although the restore failed");
         }
         restored?;
+        let mode = fs::metadata(&target).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others than the owner may use the file");
         let bytes = fs::read(&target).expect("the folder can be used");
         fs::remove_file(&target).expect("the folder can be used");
         Ok(bytes)
