@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use entresol_net::{Answer, Site, Token};
+use entresol_net::{Answer, Asked, Site, Token};
 use entresol_volume::Unanswered;
 use serde_json::{Value, json};
 
@@ -104,8 +104,8 @@ impl Site for Published {
         self.token.as_ref()
     }
 
-    fn page(&self, path: &str) -> Option<Answer> {
-        match path {
+    fn page(&self, asked: &Asked<'_>) -> Option<Answer> {
+        match asked.path {
             "/health" | "/health/ready" => Some(self.health()),
             "/health/live" => Some(Answer::live()),
             "/stats" => Some(Answer::json("200 OK", format!("{}\n", self.report()))),

@@ -4,6 +4,7 @@
 //! a client has five seconds to send it and five to take the answer. What there
 //! is to see is the [`Site`]'s, and who may see it.
 
+mod asked;
 mod token;
 mod visitors;
 
@@ -11,6 +12,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::error::SettingError;
+pub use asked::{Asked, Standing};
 pub use token::Token;
 use visitors::{Door, Visitors};
 
@@ -22,6 +24,15 @@ const HEADERS_MAX: usize = 64;
 const NOT_ALLOWED: &str = "405 Method Not Allowed";
 /// The status of who shows no token, or another one (RFC 9110, 15.5.2).
 const NOBODY: &str = "401 Unauthorized";
+/// Where a browser shows the token once, and gets a cookie for it.
+const SIGN_IN: &str = "/console/sign-in";
+/// Where the browser gives that cookie back.
+const SIGN_OUT: &str = "/console/sign-out";
+/// What a page may do: use style and script of this server, and ask it. Nothing else, and nobody
+/// frames it.
+const PAGE_HEADERS: &str = "Content-Security-Policy: default-src 'none'; style-src 'self'; \
+    script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n";
 
 /// The HTTP interface, listening.
 #[derive(Debug)]
@@ -35,8 +46,13 @@ pub trait Site: Sync {
     /// Whether the server is about to stop.
     fn is_stopping(&self) -> bool;
 
-    /// What stands at `path`; `None` if nothing does.
-    fn page(&self, path: &str) -> Option<Answer>;
+    /// The answer to what is asked for; `None` if there is no such thing.
+    fn page(&self, asked: &Asked<'_>) -> Option<Answer>;
+
+    /// What whoever shows no token gets at `path` instead of a refusal: how to show one.
+    fn threshold(&self, _path: &str) -> Option<Answer> {
+        None
+    }
 
     /// What whoever asks has to show, but for `/health` and what is below it; `None`: all may ask.
     fn token(&self) -> Option<&Token> {
@@ -48,6 +64,8 @@ pub trait Site: Sync {
 pub struct Answer {
     status: &'static str,
     content_type: &'static str,
+    /// Further header lines.
+    headers: String,
     body: String,
     /// Whether the body is sent, and not only told of.
     whole: bool,
@@ -105,30 +123,66 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
         Some("HEAD") => false,
         _ => return Some(plain(NOT_ALLOWED)),
     };
-    let path = path_of(parsed.path.unwrap_or_default());
+    let (path, query) = path_of(parsed.path.unwrap_or_default());
     let is_open = path == "/health" || path.starts_with("/health/");
-    if !is_open && !site.token().is_none_or(|token| token.is_shown_by(parsed.headers)) {
-        return Some(Answer { whole, ..plain(NOBODY) });
-    }
-    let answer = site.page(path).unwrap_or_else(|| plain("404 Not Found"));
+    let shown = site.token().filter(|token| token.is_shown_by(parsed.headers));
+    let answer = match shown {
+        None if site.token().is_some() && !is_open => {
+            site.threshold(path).unwrap_or_else(|| plain(NOBODY))
+        }
+        Some(token) if path == SIGN_IN => signed(&token.cookie(parsed.headers)),
+        Some(_) if path == SIGN_OUT => signed(&token::no_cookie(parsed.headers)),
+        _ => {
+            let standing = if shown.is_some() { Standing::Known } else { Standing::Anybody };
+            let asked = Asked { path, query, standing };
+            site.page(&asked).unwrap_or_else(|| plain("404 Not Found"))
+        }
+    };
     Some(Answer { whole, ..answer })
 }
 
-/// The path of a target, which may be a whole address (RFC 9112, 3.2.2), without its query.
-fn path_of(target: &str) -> &str {
+/// The answer that hands a cookie out or takes it back.
+fn signed(cookie: &str) -> Answer {
+    let headers = format!("Set-Cookie: {cookie}\r\n");
+    Answer { headers, ..plain("200 OK") }
+}
+
+/// The path of a target, which may be a whole address (RFC 9112, 3.2.2), and its query.
+fn path_of(target: &str) -> (&str, &str) {
     const SCHEME: &str = "http://";
     let scheme = target.get(..SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(SCHEME));
     let path = match scheme.map(|scheme| &target[scheme.len()..]) {
         Some(address) => address.find('/').map_or("/", |start| &address[start..]),
         None => target,
     };
-    path.split('?').next().unwrap_or_default()
+    path.split_once('?').unwrap_or((path, ""))
 }
 
 impl Answer {
     /// JSON text.
     pub fn json(status: &'static str, body: String) -> Answer {
-        Answer { status, content_type: "application/json", body, whole: true }
+        Answer::of(status, "application/json", body)
+    }
+
+    /// A page for browsers.
+    pub fn html(body: String) -> Answer {
+        let page = Answer::of("200 OK", "text/html; charset=utf-8", body);
+        Answer { headers: PAGE_HEADERS.to_owned(), ..page }
+    }
+
+    /// A page for browsers that show no token, or another one.
+    pub fn html_for_nobody(body: String) -> Answer {
+        Answer { status: NOBODY, ..Answer::html(body) }
+    }
+
+    /// A style sheet.
+    pub fn style(body: &str) -> Answer {
+        Answer::of("200 OK", "text/css; charset=utf-8", body.to_owned())
+    }
+
+    /// A script.
+    pub fn script(body: &str) -> Answer {
+        Answer::of("200 OK", "text/javascript; charset=utf-8", body.to_owned())
     }
 
     /// That the process lives: who asks so would end one that does not answer.
@@ -139,14 +193,18 @@ impl Answer {
     /// Metrics as text, by OpenMetrics 1.0.
     pub fn metrics(body: String) -> Answer {
         let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        Answer { status: "200 OK", content_type, body, whole: true }
+        Answer::of("200 OK", content_type, body)
+    }
+
+    fn of(status: &'static str, content_type: &'static str, body: String) -> Answer {
+        Answer { status, content_type, headers: String::new(), body, whole: true }
     }
 
     /// The bytes of the response.
     fn encode(&self) -> Vec<u8> {
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-             Connection: close\r\n{}\r\n",
+             X-Content-Type-Options: nosniff\r\nConnection: close\r\n{}{}\r\n",
             self.status,
             self.content_type,
             self.body.len(),
@@ -154,7 +212,8 @@ impl Answer {
                 NOT_ALLOWED => "Allow: GET, HEAD\r\n",
                 NOBODY => "WWW-Authenticate: Bearer\r\n",
                 _ => "",
-            }
+            },
+            self.headers,
         );
         let body = if self.whole { self.body.as_bytes() } else { &[] };
         [head.as_bytes(), body].concat()
@@ -162,6 +221,5 @@ impl Answer {
 }
 
 fn plain(status: &'static str) -> Answer {
-    let content_type = "text/plain; charset=utf-8";
-    Answer { status, content_type, body: format!("{status}\n"), whole: true }
+    Answer::of(status, "text/plain; charset=utf-8", format!("{status}\n"))
 }

@@ -5,7 +5,7 @@ mod stats;
 
 use entresol_device::PendingIo;
 use entresol_host::STALLED;
-use entresol_net::{Answer, Site, Token};
+use entresol_net::{Answer, Asked, Site, Token};
 use serde_json::json;
 
 use crate::shared::Shared;
@@ -19,8 +19,8 @@ impl Site for Shared {
         self.admin_token.as_ref()
     }
 
-    fn page(&self, path: &str) -> Option<Answer> {
-        match path {
+    fn page(&self, asked: &Asked<'_>) -> Option<Answer> {
+        match asked.path {
             "/health" | "/health/ready" => Some(health(self)),
             "/health/live" => Some(Answer::live()),
             "/metrics" => Some(Answer::metrics(metrics::text(self))),

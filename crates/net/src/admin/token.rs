@@ -3,12 +3,17 @@
 use std::fmt;
 use std::path::Path;
 
+use httparse::Header;
+
 use crate::error::SettingError;
 
 /// Shortest one, bytes: nobody guesses it.
 const BYTES_MIN: usize = 16;
+const BEARER: &[u8] = b"Bearer ";
+const COOKIE_RULES: &str = "Path=/; HttpOnly; SameSite=Strict";
 
-/// What whoever asks for figures shows as `Authorization: Bearer TOKEN` (RFC 6750).
+/// What whoever asks for figures shows as `Authorization: Bearer TOKEN` (RFC 6750), or a browser by
+/// the cookie that it got for that.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Vec<u8>);
 
@@ -36,22 +41,80 @@ impl Token {
         }
     }
 
-    /// Whether a request with these headers shows it. How long that takes does not tell how much of
-    /// it is right.
-    pub(super) fn is_shown_by(&self, headers: &[httparse::Header<'_>]) -> bool {
-        let header = headers.iter().find(|one| one.name.eq_ignore_ascii_case("authorization"));
-        let Some((scheme, shown)) = header.and_then(|one| one.value.split_at_checked(7)) else {
-            return false;
-        };
+    /// Whether a request with these headers shows it, itself or by its cookie.
+    pub(super) fn is_shown_by(&self, headers: &[Header<'_>]) -> bool {
+        let bearer = values(headers, "authorization").next().and_then(|value| {
+            let (scheme, shown) = value.split_at_checked(BEARER.len())?;
+            scheme.eq_ignore_ascii_case(BEARER).then_some(shown)
+        });
+        let name = cookie_name(headers);
+        let cookies = values(headers, "cookie").flat_map(|value| value.split(|byte| *byte == b';'));
+        let mut kept = cookies.filter_map(|cookie| {
+            let value = cookie.trim_ascii().strip_prefix(name.as_bytes())?;
+            value.strip_prefix(b"=")
+        });
+        bearer.is_some_and(|shown| self.is(shown)) || kept.any(|shown| self.is(shown))
+    }
+
+    /// What a browser that shows it is to keep until it is closed. Scripts do not see it, and it is
+    /// sent with no request that another site causes.
+    pub(super) fn cookie(&self, headers: &[Header<'_>]) -> String {
+        let word = String::from_utf8_lossy(&self.0);
+        format!("{}={word}; {COOKIE_RULES}", cookie_name(headers))
+    }
+
+    /// How long that takes does not tell how much of it is right.
+    fn is(&self, shown: &[u8]) -> bool {
         let differences =
             shown.iter().zip(&self.0).fold(0, |all, (one, other)| all | (one ^ other));
-        scheme.eq_ignore_ascii_case(b"bearer ") && shown.len() == self.0.len() && differences == 0
+        shown.len() == self.0.len() && differences == 0
     }
+}
+
+/// What a browser is told to forget the word by.
+pub(super) fn no_cookie(headers: &[Header<'_>]) -> String {
+    format!("{}=; Max-Age=0; {COOKIE_RULES}", cookie_name(headers))
+}
+
+/// Browsers keep the cookies of all ports of a host together: each has a name of its own.
+fn cookie_name(headers: &[Header<'_>]) -> String {
+    let host = values(headers, "host").next().and_then(|host| std::str::from_utf8(host).ok());
+    let port = host.and_then(|host| host.rsplit_once(':')?.1.parse::<u16>().ok());
+    format!("entresol-token-{}", port.unwrap_or(80))
+}
+
+fn values<'h>(headers: &'h [Header<'_>], name: &str) -> impl Iterator<Item = &'h [u8]> {
+    headers.iter().filter(move |one| one.name.eq_ignore_ascii_case(name)).map(|one| one.value)
 }
 
 /// Nobody is shown the word.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_opens_the_port_that_gave_it_out_and_no_other() {
+        let token = Token(b"0123456789abcdef".to_vec());
+        let host = |host: &'static [u8]| Header { name: "Host", value: host };
+        let given = token.cookie(&[host(b"[::1]:6380")]);
+        assert_eq!(
+            given,
+            "entresol-token-6380=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"
+        );
+        let shown = |host_name: &'static [u8], cookie: &str| {
+            let cookie = Header { name: "cookie", value: cookie.as_bytes() };
+            token.is_shown_by(&[host(host_name), cookie])
+        };
+        let kept = given.split(';').next().unwrap();
+        assert!(shown(b"x:6380", kept) && shown(b"x:6380", &format!("a=b; {kept};c=d")));
+        assert!(!shown(b"x:6381", kept) && !shown(b"x", kept));
+        assert!(!shown(b"x:6380", "entresol-token-6380=0123456789abcde"));
+        assert!(!shown(b"x:6380", "entresol-token-6380") && !shown(b"x:6380", ""));
     }
 }

@@ -214,6 +214,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use crate::admin::Asked;
 
     #[derive(Default)]
     struct Page {
@@ -225,7 +226,7 @@ mod tests {
             self.stops.load(Ordering::Relaxed)
         }
 
-        fn page(&self, _path: &str) -> Option<Answer> {
+        fn page(&self, _asked: &Asked<'_>) -> Option<Answer> {
             Some(Answer::json("200 OK", "{}".to_owned()))
         }
     }
