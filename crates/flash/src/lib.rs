@@ -47,7 +47,7 @@ pub use snapshot::{Snapshot, SnapshotSegment};
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{
     Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,
-    Maintenance, SegmentInfo, Store, Verification,
+    Maintenance, SegmentGroup, SegmentInfo, Store, Verification,
 };
 pub use types::{
     Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalContinuation,

@@ -8,7 +8,7 @@ use entresol_device::Device;
 use crate::engine::Engine;
 pub use crate::engine::{
     Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,
-    Maintenance, SegmentInfo, Verification,
+    Maintenance, SegmentGroup, SegmentInfo, Verification,
 };
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -268,6 +268,16 @@ impl Store {
     /// Every segment, in order of shard and number.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         self.engine.segments()
+    }
+
+    /// All segments in about `groups_max` groups of neighbours, for whoever looks at a running
+    /// store; `None` if a shard's lock would be waited for longer than `patience`.
+    pub fn segment_groups(
+        &self,
+        groups_max: usize,
+        patience: Duration,
+    ) -> Option<Vec<SegmentGroup>> {
+        self.engine.segment_groups(groups_max, patience)
     }
 }
 

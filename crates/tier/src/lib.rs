@@ -14,8 +14,8 @@ pub use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Entry, EntryName, Error, ErrorKind, Expiry,
     FoundAt, Job, JournalAppend, JournalContinuation, JournalRecord, JournalReplay,
     JournalSequence, JournalState, Key, Lifespan, Listed, Listing, NoteEntry, OpenMode, Operation,
-    Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentUse, Snapshot, SnapshotSegment,
-    SpaceId, StoreOptions, SyncPoint, Timestamp, Version, VisitEntry, WriteMode,
+    Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentGroup, SegmentUse, Snapshot,
+    SnapshotSegment, SpaceId, StoreOptions, SyncPoint, Timestamp, Version, VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, SessionUsers, Visit};
 pub use statistics::{Distribution, Statistics};
