@@ -1,12 +1,14 @@
-//! The HTTP interface: `/health`, for probes of two kinds too, `/metrics`, `/stats`.
+//! The HTTP interface: the console at `/`, `/health`, for probes of two kinds too, `/metrics`,
+//! `/stats`.
 
+mod console;
 mod metrics;
 mod stats;
 
 use entresol_device::PendingIo;
 use entresol_host::STALLED;
 use entresol_net::{Answer, Asked, Site, Token};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::shared::Shared;
 
@@ -19,19 +21,27 @@ impl Site for Shared {
         self.admin_token.as_ref()
     }
 
+    fn threshold(&self, path: &str) -> Option<Answer> {
+        console::threshold(path)
+    }
+
     fn page(&self, asked: &Asked<'_>) -> Option<Answer> {
         match asked.path {
-            "/health" | "/health/ready" => Some(health(self)),
+            "/health" | "/health/ready" => {
+                let (status, body) = health(self);
+                Some(Answer::json(status, format!("{body}\n")))
+            }
             "/health/live" => Some(Answer::live()),
             "/metrics" => Some(Answer::metrics(metrics::text(self))),
             "/stats" => Some(Answer::json("200 OK", stats::text(self))),
-            _ => None,
+            _ => console::answer(self, asked),
         }
     }
 }
 
-fn health(shared: &Shared) -> Answer {
-    let (status, body) = if let Some(PendingIo { age, .. }) =
+/// The status of an answer about health, and what it says.
+fn health(shared: &Shared) -> (&'static str, Value) {
+    if let Some(PendingIo { age, .. }) =
         shared.oldest_pending().filter(|pending| pending.age >= STALLED)
     {
         let next = "the device does not answer; what needs it waits, the rest goes on; check it";
@@ -45,6 +55,5 @@ fn health(shared: &Shared) -> Answer {
         ("503 Service Unavailable", json!({"status": "stopping"}))
     } else {
         ("200 OK", json!({"status": "ok"}))
-    };
-    Answer::json(status, format!("{body}\n"))
+    }
 }

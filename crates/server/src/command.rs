@@ -19,6 +19,6 @@ mod server;
 pub(crate) mod spec;
 pub(crate) mod table;
 pub(crate) mod transactions;
-mod types;
+pub(crate) mod types;
 
 pub use reference::reference;

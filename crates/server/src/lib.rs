@@ -20,6 +20,8 @@ mod engine_session;
 mod error;
 mod failure;
 mod figures;
+mod history;
+mod interval;
 mod listen;
 mod loading;
 mod lock;

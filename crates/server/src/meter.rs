@@ -11,8 +11,8 @@ use entresol_tier::Statistics;
 use hdrhistogram::Histogram;
 
 use crate::client::Clients;
-
 use crate::command::table::SPECS;
+use crate::interval::{Interval, Kind};
 use crate::lock::lock;
 use crate::recent::Counts;
 
@@ -22,7 +22,14 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 /// The measurements of one worker. Thread-safe.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    state: Mutex<Measured>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    measured: Measured,
+    /// Since somebody last took it; `None` where nobody ever does.
+    interval: Option<Interval>,
 }
 
 /// Measurements of one worker or of all.
@@ -122,15 +129,24 @@ pub(crate) struct Batch {
 }
 
 impl Meter {
-    /// A meter that has measured nothing.
+    /// A meter that has measured nothing, and whose intervals nobody takes.
     pub(crate) fn new() -> Meter {
-        Meter { state: Mutex::new(Measured::new()) }
+        Meter { state: Mutex::new(State { measured: Measured::new(), interval: None }) }
+    }
+
+    /// One whose intervals somebody takes.
+    pub(crate) fn with_intervals() -> Meter {
+        let interval = Some(Interval::default());
+        Meter { state: Mutex::new(State { measured: Measured::new(), interval }) }
     }
 
     /// Records `batch` and empties it.
     pub(crate) fn record(&self, batch: &mut Batch) {
-        let mut state = lock(&self.state);
+        let State { measured: state, interval } = &mut *lock(&self.state);
         for (command, calls, nanoseconds) in batch.calls.drain(..) {
+            if let Some(interval) = interval {
+                interval.record(Kind::of(&SPECS[command]), nanoseconds, calls);
+            }
             let figures = &mut state.commands[command];
             figures.calls += calls;
             figures.latency.record(nanoseconds, calls);
@@ -144,12 +160,12 @@ impl Meter {
 
     /// Forgets everything.
     pub(crate) fn reset(&self) {
-        *lock(&self.state) = Measured::new();
+        lock(&self.state).measured = Measured::new();
     }
 
     /// Commands and bytes, without latencies: whoever looks often does not hold the worker up.
     pub(crate) fn counts(&self) -> Counts {
-        let state = lock(&self.state);
+        let state = &lock(&self.state).measured;
         Counts {
             commands: state.calls(),
             input_bytes: state.input_bytes,
@@ -157,9 +173,17 @@ impl Meter {
         }
     }
 
+    /// Adds what was measured since the last call to `total`.
+    pub(crate) fn take_interval(&self, total: &mut Interval) {
+        if let Some(interval) = &mut lock(&self.state).interval {
+            total.add(interval);
+            interval.clear();
+        }
+    }
+
     /// Adds these measurements to `total`.
     pub(crate) fn add_to(&self, total: &mut Measured) {
-        let state = lock(&self.state);
+        let state = &lock(&self.state).measured;
         for (sum, part) in total.commands.iter_mut().zip(&state.commands) {
             sum.calls += part.calls;
             sum.rejected += part.rejected;

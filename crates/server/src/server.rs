@@ -2,7 +2,8 @@
 //!
 //! Threads: one for each worker; one that calls the store's `maintain`; one that compares
 //! passwords; one that syncs for those who wait for it; one that looks whether the device answers;
-//! one for HTTP if asked for. All end when the server stops.
+//! one for HTTP if asked for. All end when the server stops. A look at a key from the console has a
+//! thread of its own as long as it takes, which the stop does not wait for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};

@@ -20,6 +20,8 @@ use crate::client::{Client, Clients, Facts};
 use crate::client_memory::{Claim, ClientMemory};
 use crate::command::spec::Spec;
 use crate::config::Config;
+use crate::history::{History, Totals};
+use crate::interval::Interval;
 use crate::lock::lock;
 use crate::meter::{Counted, Measured, Meter};
 use crate::monitors::Monitors;
@@ -59,6 +61,10 @@ pub(crate) struct Shared {
     /// Which commands wait for the end of a pause.
     pub(crate) pauses: Pauses,
     pub(crate) recent: Recent,
+    /// What the console draws; `None` where there is none.
+    pub(crate) history: Option<History>,
+    /// Whether the console looks at a key now.
+    pub(crate) looking: Arc<AtomicBool>,
     /// Whether the server is stopping.
     pub(crate) stopping: AtomicBool,
     /// When it started.
@@ -206,6 +212,8 @@ impl Shared {
             pipeline_max: parts.config.pipeline_max(),
         };
         let lender = Arc::clone(&parts.tier);
+        let has_console = parts.config.admin_port().is_some();
+        let meter = if has_console { Meter::with_intervals } else { Meter::new };
         Shared {
             tier: parts.tier,
             slow_ns: AtomicU64::new(slow_ns_of(&parts.config)),
@@ -217,11 +225,13 @@ impl Shared {
             monitors: Monitors::default(),
             absences: Arc::default(),
             gate: TransactionGate::new(workers),
-            meters: (0..workers).map(|_| Meter::new()).collect(),
+            meters: (0..workers).map(|_| meter()).collect(),
             forgotten: Mutex::default(),
             slow: Mutex::default(),
             pauses: Pauses::default(),
             recent: Recent::default(),
+            history: has_console.then(History::default),
+            looking: Arc::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             seed: random_seed(),
@@ -351,8 +361,14 @@ impl Shared {
     /// Looks at what the server does, for the figures of the second before.
     pub(crate) fn look(&self) {
         let counts = self.meters.iter().map(Meter::counts).fold(Counts::default(), Counts::and);
-        let used = self.used_bytes(&self.statistics_in_time());
-        self.recent.look(self.started.elapsed(), counts, used);
+        let store = self.statistics_in_time();
+        let at = self.started.elapsed();
+        self.recent.look(at, counts, self.used_bytes(&store));
+        if let Some(history) = &self.history {
+            let mut interval = Interval::default();
+            self.meters.iter().for_each(|meter| meter.take_interval(&mut interval));
+            history.look(Totals::of(at, counts, &store), &interval);
+        }
     }
 
     /// When the certificate ends that clients are shown, seconds since the epoch.

@@ -55,7 +55,12 @@ fn a_target_may_be_a_whole_address() {
         let answer = request(address, &format!("GET {target}"));
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{target}: {answer}");
     }
-    for target in ["http://localhost", "http://health", "*"] {
+    // The name of a host is no path.
+    for target in ["http://localhost", "http://health"] {
+        let answer = request(address, &format!("GET {target}"));
+        assert!(answer.contains("\r\nContent-Type: text/html; charset=utf-8\r\n"), "{target}");
+    }
+    for target in ["http://localhost/nothing", "*"] {
         let answer = request(address, &format!("GET {target}"));
         assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{target}: {answer}");
     }
@@ -128,7 +133,11 @@ fn statistics_keep_their_keys_in_their_order() {
     assert!(keys("/store").starts_with("gets memory_hits buffer_hits flash_hits misses "));
     assert!(keys("/store").ends_with(store), "{}", keys("/store"));
     for (path, expected) in [
-        ("", "version uptime_seconds threads store memory clients latency_us commands"),
+        (
+            "",
+            "version uptime_seconds threads store memory clients latency_us commands health second \
+             spaces",
+        ),
         (
             "/memory",
             "cap_bytes resident_bytes index_bytes write_buffer_bytes cache_bytes other_bytes \

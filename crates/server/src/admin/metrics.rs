@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering;
 use entresol_host::{Histogram, Metrics, Series};
 use entresol_tier::Statistics;
 
-use crate::command::spec::{READONLY, WRITE};
-
 use crate::command::table::SPECS;
+use crate::interval::Kind;
 use crate::meter::{Latency, Measured};
 use crate::server::memory_cap;
 use crate::shared::Shared;
@@ -274,18 +273,9 @@ fn of_commands(metrics: &mut Metrics, measured: &Measured) {
 
 /// Latencies of commands that read, that write, and of all others.
 pub(super) fn by_kind(measured: &Measured) -> [(&'static str, Latency); 3] {
-    let mut kinds = [
-        ("read", Latency::default()),
-        ("write", Latency::default()),
-        ("other", Latency::default()),
-    ];
+    let mut kinds = Kind::ALL.map(|kind| (kind.name(), Latency::default()));
     for (spec, figures) in SPECS.iter().zip(&measured.commands) {
-        let kind = match spec {
-            spec if spec.has(READONLY) => 0,
-            spec if spec.has(WRITE) => 1,
-            _ => 2,
-        };
-        kinds[kind].1.add(&figures.latency);
+        kinds[Kind::of(spec) as usize].1.add(&figures.latency);
     }
     kinds
 }

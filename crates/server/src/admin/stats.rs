@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::metrics::by_kind;
 use crate::command::table::SPECS;
 use crate::figures;
+use crate::history::{History, Sample};
 use crate::meter::{CommandFigures, Latency, Measured};
 use crate::server::memory_cap;
 use crate::shared::Shared;
@@ -18,12 +19,17 @@ const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The text of all figures.
 pub(super) fn text(shared: &Shared) -> String {
+    format!("{}\n", all(shared))
+}
+
+/// All figures.
+pub(super) fn all(shared: &Shared) -> Value {
     let store = shared.statistics_in_time();
     let measured = shared.measured();
     let kinds = by_kind(&measured).into_iter();
     let kinds: Map<String, Value> =
         kinds.map(|(kind, figures)| (kind.to_owned(), latency(&figures))).collect();
-    let all = json!({
+    json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": shared.started.elapsed().as_secs(),
         "threads": shared.trays.len(),
@@ -49,8 +55,47 @@ pub(super) fn text(shared: &Shared) -> String {
         },
         "latency_us": kinds,
         "commands": commands(&measured),
+        "health": super::health(shared).1,
+        "second": second(shared),
+        "spaces": spaces(shared, &store),
+    })
+}
+
+/// What was done in the latest second.
+fn second(shared: &Shared) -> Value {
+    let Sample { commands, gets, device_bytes, client_bytes, read_us, write_us, .. } =
+        shared.history.as_ref().map(History::latest).unwrap_or_default();
+    json!({
+        "commands": number(commands.iter().copied().map(f64::from).sum()),
+        "reads": number(commands[0].into()),
+        "writes": number(commands[1].into()),
+        "memory_hits": number(gets[0].into()),
+        "buffer_hits": number(gets[1].into()),
+        "flash_hits": number(gets[2].into()),
+        "misses": number(gets[3].into()),
+        "device_read_bytes": number(device_bytes[0].into()),
+        "device_written_bytes": number(device_bytes[1].into()),
+        "client_read_bytes": number(client_bytes[0].into()),
+        "client_written_bytes": number(client_bytes[1].into()),
+        "read_us": percentiles(read_us),
+        "write_us": percentiles(write_us),
+    })
+}
+
+fn percentiles([p50, p99, p999]: [f32; 3]) -> Value {
+    let number = |value: f32| number(value.into());
+    json!({"p50": number(p50), "p99": number(p99), "p999": number(p999)})
+}
+
+/// Entries by the number of their database.
+fn spaces(shared: &Shared, store: &Statistics) -> Map<String, Value> {
+    let mut entries = store.entries_of.clone();
+    entries.entry(Default::default()).or_default();
+    let named = entries.iter().map(|(space, count)| {
+        let is_database = space.0 < shared.spaces();
+        (space.0.to_string(), json!({"entries": count, "is_database": is_database}))
     });
-    format!("{all}\n")
+    named.collect()
 }
 
 fn of_store(store: &Statistics) -> Map<String, Value> {
@@ -58,6 +103,7 @@ fn of_store(store: &Statistics) -> Map<String, Value> {
     for (name, value) in store.figures() {
         out.insert(name.to_owned(), json!(value));
     }
+    out.insert("capacity_bytes".to_owned(), json!(store.capacity_bytes));
     for (name, value) in figures::ratios(store) {
         out.insert(name.to_owned(), number(value));
     }

@@ -240,8 +240,8 @@ pub(crate) const KEYS: &[KeySpec] = &[
         "admin-port",
         Kind::Port,
         "",
-        "TCP port of the HTTP interface (`/health`, `/metrics`, `/stats`); 0 takes any free \
-         one; empty for none.",
+        "TCP port of the HTTP interface (the console at `/`, `/health`, `/metrics`, `/stats`); 0 \
+         takes any free one; empty for none.",
     ),
     key(
         "admin-bind",

@@ -27,7 +27,7 @@ const LENGTHS: &[(&str, usize)] = &[
     ("STYLE.md", 250),
     ("CONTRIBUTING.md", 150),
     ("CHANGELOG.md", 60),
-    ("docs/decisions/dependencies.md", 120),
+    ("docs/decisions/dependencies.md", 150),
     ("docs/decisions/", 60),
     ("docs/internals/", 250),
     ("docs/concepts/", 250),

@@ -1,0 +1,280 @@
+//! Figures of `/stats` as tiles and tables.
+
+use maud::{Markup, PreEscaped, html};
+use serde_json::Value;
+
+use super::words::{Unit, seconds, share, shown};
+
+/// Commands that are listed: those called most.
+const COMMANDS_MAX: usize = 20;
+
+/// The object of `/stats`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figures<'a>(pub(super) &'a Value);
+
+impl Figures<'_> {
+    /// The number at `path`; 0 if there is none.
+    pub(super) fn number(self, path: &str) -> f64 {
+        self.0.pointer(path).and_then(Value::as_f64).unwrap_or_default()
+    }
+
+    /// The text at `path`; empty if there is none.
+    pub(super) fn text(self, path: &str) -> String {
+        self.0.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The number at `path`, with its exact value for programs that read the page.
+    pub(super) fn show(self, path: &str, unit: Unit) -> Markup {
+        let value = self.0.pointer(path).cloned().unwrap_or_default();
+        let text = shown(self.number(path), unit);
+        html! { data data-stat=(path) value=(value) { (text) } }
+    }
+}
+
+/// A row of a table of figures: its name, where the figure is, how it is written, what it means.
+type Row = (&'static str, &'static str, Unit, &'static str);
+
+/// What is looked for first.
+pub(super) fn tiles(figures: Figures<'_>) -> Markup {
+    let (live, room) = ("/store/flash_live_bytes", "/store/capacity_bytes");
+    let full = share(figures.number(live), figures.number(room));
+    let (used, cap) = (memory_bytes(figures), figures.number("/memory/cap_bytes"));
+    let tile = |name: &str, value: Markup, beside: Markup| {
+        html! { li { span.name { (name) } b { (value) } span.soft { (beside) } } }
+    };
+    let show = |path: &str, unit| figures.show(path, unit);
+    html! {
+        ul.tiles {
+            (tile("Device full", html! { (full) }, html! {
+                (show(live, Unit::Bytes)) " live of " (show(room, Unit::Bytes))
+            }))
+            (tile("Memory cap used", html! { (share(used, cap)) }, html! {
+                "of " (show("/memory/cap_bytes", Unit::Bytes))
+            }))
+            (tile("Commands", show("/second/commands", Unit::Rate), html! {
+                "reads " (show("/second/reads", Unit::Rate))
+                ", writes " (show("/second/writes", Unit::Rate))
+            }))
+            (tile("Reads take", show("/second/read_us/p99", Unit::Latency), html! {
+                "p99; p50 " (show("/second/read_us/p50", Unit::Latency))
+            }))
+            (tile("Writes take", show("/second/write_us/p99", Unit::Latency), html! {
+                "p99; p50 " (show("/second/write_us/p50", Unit::Latency))
+            }))
+            (tile("Entries", show("/store/entries", Unit::Count), html! { "on flash" }))
+            (tile("Clients", show("/clients/connected", Unit::Count), html! {
+                (show("/clients/refused", Unit::Count)) " refused since the start"
+            }))
+            (tile("Write amplification", show("/store/write_amplification", Unit::Factor), html! {
+                "device bytes for each byte put"
+            }))
+        }
+    }
+}
+
+/// Uses of the memory cap: name, path.
+const USES: [(&str, &str); 5] = [
+    ("index", "/memory/index_bytes"),
+    ("write buffers", "/memory/write_buffer_bytes"),
+    ("cache", "/memory/cache_bytes"),
+    ("clients", "/memory/client_buffer_bytes"),
+    ("other", "/memory/other_bytes"),
+];
+
+fn memory_bytes(figures: Figures<'_>) -> f64 {
+    USES.iter().map(|(_, path)| figures.number(path)).sum()
+}
+
+/// The memory cap by use.
+pub(super) fn memory(figures: Figures<'_>) -> Markup {
+    let cap = figures.number("/memory/cap_bytes");
+    let parts = USES.map(|(name, path)| (name, figures.number(path)));
+    html! {
+        h2 { "Memory by use" }
+        (bar(&parts, cap))
+        table {
+            thead { tr { th { "Use" } th.n { "Size" } th.n { "Of the cap" } } }
+            tbody {
+                @for (place, (name, path)) in USES.iter().enumerate() {
+                    tr {
+                        td { (mark(place)) (name) }
+                        td.n { (figures.show(path, Unit::Bytes)) }
+                        td.n { (share(figures.number(path), cap)) }
+                    }
+                }
+                tr { td { "free below the cap" } td.n {
+                    (shown((cap - memory_bytes(figures)).max(0.0), Unit::Bytes))
+                } td.n { (share((cap - memory_bytes(figures)).max(0.0), cap)) } }
+            }
+        }
+        p.soft {
+            "The cap is " (figures.show("/memory/cap_bytes", Unit::Bytes))
+            " (" code { "memory" } "). The process has "
+            (figures.show("/memory/resident_bytes", Unit::Bytes)) " resident."
+        }
+    }
+}
+
+/// Where gets are answered: name, path since the start, path of the latest second.
+const ANSWERED: [(&str, &str, &str); 4] = [
+    ("memory cache", "/store/memory_hits", "/second/memory_hits"),
+    ("write buffer", "/store/buffer_hits", "/second/buffer_hits"),
+    ("device", "/store/flash_hits", "/second/flash_hits"),
+    ("no such entry", "/store/misses", "/second/misses"),
+];
+
+/// Where reads are answered.
+pub(super) fn answered(figures: Figures<'_>) -> Markup {
+    let parts = ANSWERED.map(|(name, path, _)| (name, figures.number(path)));
+    let all: f64 = parts.iter().map(|part| part.1).sum();
+    html! {
+        h2 { "Where gets are answered" }
+        (bar(&parts, all))
+        table {
+            thead { tr {
+                th { "By" } th.n { "Gets" } th.n { "Share" } th.n { "Last second" }
+            } }
+            tbody { @for (place, (name, path, second)) in ANSWERED.iter().enumerate() {
+                tr {
+                    td { (mark(place)) (name) }
+                    td.n { (figures.show(path, Unit::Count)) }
+                    td.n { (share(figures.number(path), all)) }
+                    td.n { (figures.show(second, Unit::Rate)) }
+                }
+            } }
+        }
+        p.soft { (figures.show("/store/gets", Unit::Count)) " gets since the start." }
+    }
+}
+
+/// What is written, and what reclaim does.
+pub(super) fn writing(figures: Figures<'_>) -> Markup {
+    const ROWS: [Row; 11] = [
+        ("put by clients", "/store/user_written_bytes", Unit::Bytes, "keys and values"),
+        ("written to the device", "/store/device_written_bytes", Unit::Bytes, "the opening, too"),
+        ("write amplification", "/store/write_amplification", Unit::Factor, "without the opening"),
+        ("read from the device", "/store/device_read_bytes", Unit::Bytes, ""),
+        ("device reads", "/store/device_reads", Unit::Count, "requests"),
+        ("device writes", "/store/device_writes", Unit::Count, "requests"),
+        ("device syncs", "/store/device_syncs", Unit::Count, "durable writes included"),
+        ("reclaim copied", "/store/reclaim_moved_bytes", Unit::Bytes, "live records moved forward"),
+        ("reclaim freed", "/store/reclaim_segments", Unit::Count, "segments"),
+        ("writers waited for reclaim", "/store/reclaims_by_writers", Unit::Count, "times"),
+        ("writers did reclaim", "/store/steps_by_writers", Unit::Count, "steps"),
+    ];
+    html! { h2 { "Writing and reclaim" } (table(figures, &ROWS)) }
+}
+
+/// Tables of the store.
+pub(super) fn spaces(figures: Figures<'_>) -> Markup {
+    let spaces = figures.0.get("spaces").and_then(Value::as_object).into_iter().flatten();
+    html! {
+        h2 { "Tables" }
+        table {
+            thead { tr { th { "Table" } th.n { "Entries" } th { "Reached by" } } }
+            tbody { @for (number, space) in spaces {
+                @let is_database = space["is_database"] == true;
+                tr {
+                    td { @if is_database { "database " } @else { "space " } (number) }
+                    td.n { (figures.show(&format!("/spaces/{number}/entries"), Unit::Count)) }
+                    td { @if is_database { code { "SELECT " (number) } } @else {
+                        "programs that embed the engine"
+                    } }
+                }
+            } }
+        }
+        p.soft { "Databases are hash tables. Ordered tables and the spaces that their pages are in \
+            belong to programs; " code { "entresol store tables" } " names them." }
+    }
+}
+
+/// What clients call, the most called first.
+pub(super) fn commands(figures: Figures<'_>) -> Markup {
+    let all = figures.0.get("commands").and_then(Value::as_object).into_iter().flatten();
+    let mut called: Vec<(&String, u64)> =
+        all.map(|(name, one)| (name, one["calls"].as_u64().unwrap_or_default())).collect();
+    called.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+    let more = called.len().saturating_sub(COMMANDS_MAX);
+    html! {
+        h2 { "Commands since the start" }
+        div.wide { table {
+            thead { tr {
+                th { "Command" } th.n { "Calls" } th.n { "Failed" } th.n { "Refused" }
+                th.n { "p50" } th.n { "p99" } th.n { "p99.9" } th.n { "max" }
+            } }
+            tbody { @for (name, _) in called.iter().take(COMMANDS_MAX) {
+                @let at = |path: &str| format!("/commands/{name}/{path}");
+                @let show = |path: &str, unit| figures.show(&at(path), unit);
+                tr {
+                    td { (name) }
+                    td.n { (show("calls", Unit::Count)) }
+                    td.n { (show("failed", Unit::Count)) }
+                    td.n { (show("rejected", Unit::Count)) }
+                    @for percentile in ["p50", "p99", "p999", "max"] {
+                        td.n { (show(&format!("latency_us/{percentile}"), Unit::Latency)) }
+                    }
+                }
+            } }
+        } }
+        @if called.is_empty() { p.soft { "No command came yet." } }
+        @if more > 0 { p.soft { (more) " more in " a href="/stats" { "/stats" } "." } }
+    }
+}
+
+/// What the page is of.
+pub(super) fn about(figures: Figures<'_>) -> Markup {
+    html! {
+        "Entresol " (figures.text("/version")) ", up for "
+        (seconds(figures.number("/uptime_seconds") as u64)) ", "
+        (figures.show("/threads", Unit::Count)) " threads"
+    }
+}
+
+fn table(figures: Figures<'_>, rows: &[Row]) -> Markup {
+    html! {
+        table { tbody { @for (name, path, unit, beside) in rows {
+            tr {
+                td { (name) }
+                td.n { (figures.show(path, *unit)) }
+                td.soft { (beside) }
+            }
+        } } }
+    }
+}
+
+/// Parts of `whole` side by side. The table below it says the same in numbers.
+pub(super) fn bar(parts: &[(&str, f64)], whole: f64) -> Markup {
+    let mut left = 0.0;
+    let pieces: Vec<(usize, &str, f64, f64)> = parts
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, value))| whole > 0.0 && *value > 0.0)
+        .map(|(place, (name, value))| {
+            let width = (1000.0 * value / whole).min(1000.0 - left);
+            left += width;
+            (place, *name, left - width, width)
+        })
+        .collect();
+    html! {
+        svg.bar viewBox="0 0 1000 24" preserveAspectRatio="none" role="img"
+            aria-label="shares; the table has the numbers" {
+            rect.rest x="0" y="0" width="1000" height="24" {}
+            @for (place, name, x, width) in pieces {
+                rect class={ "p" (place) } x=(format!("{x:.1}")) y="0" height="24"
+                    width=(format!("{width:.1}")) { title { (name) } }
+            }
+        }
+    }
+}
+
+/// The mark of the part at `place` of a bar: its colour, and a letter for who sees none.
+fn mark(place: usize) -> Markup {
+    html! { svg.mark viewBox="0 0 10 10" aria-hidden="true" {
+        rect class={ "p" (place) } width="10" height="10" {}
+    } " " }
+}
+
+/// A drawing that this crate made.
+pub(super) fn drawn(svg: &str) -> Markup {
+    PreEscaped(svg.to_owned())
+}

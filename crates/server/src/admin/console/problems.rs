@@ -1,0 +1,196 @@
+//! What is wrong, and what to do about it.
+
+use maud::{Markup, html};
+
+use super::figures::Figures;
+use super::words::{Unit, share, shown};
+use crate::shared::Shared;
+
+/// From which live share on a store that evicts nothing is about to be full.
+const NEARLY_FULL: f64 = 0.85;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Grade {
+    Warning,
+    Failure,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) grade: Grade,
+    /// What it is.
+    pub(super) what: String,
+    /// What to do.
+    pub(super) next: String,
+}
+
+/// What only the store itself knows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ground {
+    /// What the opening found of the superblock.
+    pub(super) superblock: Option<String>,
+    /// Where files or write buffers are not.
+    pub(super) lost: Option<String>,
+    /// Whether the store makes room by itself.
+    pub(super) evicts: bool,
+}
+
+impl Ground {
+    /// That of a server's store.
+    pub(super) fn of(shared: &Shared) -> Ground {
+        let store = shared.tier.store();
+        Ground {
+            superblock: store.superblock_damage().map(str::to_owned),
+            lost: store.ground(),
+            evicts: shared.tier.evicts(),
+        }
+    }
+}
+
+/// Everything that is wrong, the worst first.
+pub(super) fn find(figures: Figures<'_>, ground: &Ground) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut add = |grade, what: String, next: &str| {
+        found.push(Problem { grade, what, next: next.to_owned() });
+    };
+    let status = figures.text("/health/status");
+    match status.as_str() {
+        "ok" => {}
+        "stalled" => add(
+            Grade::Failure,
+            format!(
+                "The device has not answered for {}.",
+                shown(figures.number("/health/oldest_pending_io_seconds"), Unit::Seconds)
+            ),
+            &figures.text("/health/next"),
+        ),
+        "stopping" => add(Grade::Warning, "The server is stopping.".to_owned(), "wait for the end"),
+        other => add(
+            Grade::Failure,
+            format!("The store is {other}: writes are refused."),
+            &figures.text("/health/next"),
+        ),
+    }
+    if let Some(lost) = &ground.lost {
+        add(Grade::Failure, lost.clone(), "put back what is missing before the server stops");
+    }
+    if let Some(damage) = &ground.superblock {
+        add(
+            Grade::Warning,
+            format!("A copy of the superblock did not verify: {damage}"),
+            "check the device; stop the server and run `entresol store verify`",
+        );
+    }
+    if figures.number("/store/damaged") > 0.0 {
+        let count = shown(figures.number("/store/damaged"), Unit::Count);
+        add(
+            Grade::Warning,
+            format!("Damaged records were met {count} times."),
+            "stop the server and run `entresol store verify`, which says where they are",
+        );
+    }
+    let (live, room) =
+        (figures.number("/store/flash_live_bytes"), figures.number("/store/capacity_bytes"));
+    if !ground.evicts && live > NEARLY_FULL * room {
+        add(
+            Grade::Warning,
+            format!("The device is nearly full: {} of it is live.", share(live, room)),
+            "remove entries, or add capacity or devices (`capacity`, `devices`) with a restart",
+        );
+    }
+    if figures.number("/clients/refused") > 0.0 {
+        let count = shown(figures.number("/clients/refused"), Unit::Count);
+        add(
+            Grade::Warning,
+            format!("{count} connections were refused since the start."),
+            "raise `maxclients`, or have clients share connections",
+        );
+    }
+    found.sort_by_key(|problem| std::cmp::Reverse(problem.grade));
+    found
+}
+
+/// The state in a word, and what is wrong.
+pub(super) fn shown_all(problems: &[Problem]) -> Markup {
+    let (class, word) = match problems.first().map(|problem| problem.grade) {
+        None => ("good", "Healthy"),
+        Some(Grade::Warning) => ("warning", "Look at this"),
+        Some(Grade::Failure) => ("failure", "Failing"),
+    };
+    html! {
+        section class={ "state " (class) } role="status" {
+            strong { (word) }
+            @if problems.is_empty() { p { "Reads and writes go on." } } @else {
+                ul { @for problem in problems {
+                    li { (problem.what) " " span.next { "Next: " (problem.next) "." } }
+                } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn healthy() -> Value {
+        json!({
+            "health": {"status": "ok"},
+            "store": {"damaged": 0, "flash_live_bytes": 10, "capacity_bytes": 100},
+            "clients": {"refused": 0},
+        })
+    }
+
+    fn whats(figures: &Value, ground: &Ground) -> Vec<String> {
+        let problems = find(Figures(figures), ground);
+        assert!(problems.iter().all(|problem| problem.next.len() > 10), "{problems:?}");
+        problems.into_iter().map(|problem| problem.what).collect()
+    }
+
+    #[test]
+    fn each_thing_that_is_wrong_is_told_with_the_next_step_and_the_worst_is_first() {
+        assert!(whats(&healthy(), &Ground::default()).is_empty());
+        let mut figures = healthy();
+        figures["store"]["damaged"] = json!(3);
+        figures["store"]["flash_live_bytes"] = json!(90);
+        figures["clients"]["refused"] = json!(1234);
+        figures["health"] = json!({"status": "stalled", "oldest_pending_io_seconds": 45,
+            "next": "check the device"});
+        let ground = Ground {
+            superblock: Some("copy 1 of 2 is torn".to_owned()),
+            lost: Some("the file is gone".to_owned()),
+            evicts: false,
+        };
+        let expected = [
+            "The device has not answered for 45 s.",
+            "the file is gone",
+            "A copy of the superblock did not verify: copy 1 of 2 is torn",
+            "Damaged records were met 3 times.",
+            "The device is nearly full: 90.0 % of it is live.",
+            "1,234 connections were refused since the start.",
+        ];
+        assert_eq!(whats(&figures, &ground), expected);
+    }
+
+    /// A cache is always full.
+    #[test]
+    fn a_cache_is_not_called_nearly_full() {
+        let mut figures = healthy();
+        figures["store"]["flash_live_bytes"] = json!(99);
+        assert_eq!(whats(&figures, &Ground::default()).len(), 1);
+        assert!(whats(&figures, &Ground { evicts: true, ..Ground::default() }).is_empty());
+    }
+
+    #[test]
+    fn a_poisoned_store_fails() {
+        let mut figures = healthy();
+        figures["health"] = json!({"status": "poisoned", "next": "check, then restart"});
+        let problems = find(Figures(&figures), &Ground::default());
+        assert_eq!(problems[0].grade, Grade::Failure);
+        assert!(problems[0].what.contains("poisoned"));
+    }
+}

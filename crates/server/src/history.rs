@@ -1,0 +1,199 @@
+//! What a server did in the last ten minutes, by seconds, and in the last day, by minutes: for the
+//! charts of the console.
+//!
+//! Whoever looks at the server once a second adds a sample. The memory is bounded: some 200 KiB.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use entresol_tier::Statistics;
+
+use crate::interval::{Interval, Kind};
+use crate::lock::lock;
+use crate::recent::Counts;
+
+const SECONDS: usize = 600;
+const MINUTES: usize = 24 * 60;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Counts that only grow and levels, at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    /// Time since the start.
+    at: Duration,
+    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
+    gets: [u64; 4],
+    /// Bytes read from the device and written to it.
+    device_bytes: [u64; 2],
+    /// Bytes that clients sent and were sent.
+    client_bytes: [u64; 2],
+    /// Which part of the room for records is live.
+    live_share: f64,
+}
+
+impl Totals {
+    /// Those of a server at `at`.
+    pub(crate) fn of(at: Duration, counts: Counts, store: &Statistics) -> Totals {
+        Totals {
+            at,
+            gets: [store.memory_hits, store.buffer_hits, store.flash_hits, store.misses],
+            device_bytes: [store.device_read_bytes, store.device_written_bytes],
+            client_bytes: [counts.input_bytes, counts.output_bytes],
+            live_share: store.flash_live_bytes as f64 / store.capacity_bytes.max(1) as f64,
+        }
+    }
+}
+
+/// What happened in a second or a minute. Rates are by the second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// Seconds from the start to its end.
+    pub(crate) seconds: f64,
+    /// Commands that read, that write, and others.
+    pub(crate) commands: [f32; 3],
+    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
+    pub(crate) gets: [f32; 4],
+    /// Bytes read from the device and written to it.
+    pub(crate) device_bytes: [f32; 2],
+    /// Bytes that clients sent and were sent.
+    pub(crate) client_bytes: [f32; 2],
+    /// Percentiles 50, 99 and 99.9 of commands that read, microseconds; 0 if there were none.
+    pub(crate) read_us: [f32; 3],
+    /// Those of commands that write.
+    pub(crate) write_us: [f32; 3],
+    /// Which part of the room for records is live.
+    pub(crate) live_share: f32,
+}
+
+/// How far back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// Ten minutes, by seconds.
+    Minutes,
+    /// A day, by minutes.
+    Day,
+}
+
+/// The samples. Thread-safe; its lock is a leaf.
+#[derive(Debug, Default)]
+pub(crate) struct History(Mutex<Rings>);
+
+#[derive(Debug, Default)]
+struct Rings {
+    seconds: VecDeque<Sample>,
+    minutes: VecDeque<Sample>,
+    /// At the last look.
+    before: Totals,
+    /// At the last look that ended a minute.
+    minute_before: Totals,
+    /// Since then.
+    minute: Interval,
+}
+
+impl History {
+    /// Adds a look: `totals` of now, and what happened since the look before.
+    pub(crate) fn look(&self, totals: Totals, interval: &Interval) {
+        let rings = &mut *lock(&self.0);
+        push(&mut rings.seconds, SECONDS, sample(&rings.before, &totals, interval));
+        rings.before = totals;
+        rings.minute.add(interval);
+        if totals.at >= rings.minute_before.at + MINUTE {
+            push(&mut rings.minutes, MINUTES, sample(&rings.minute_before, &totals, &rings.minute));
+            rings.minute_before = totals;
+            rings.minute.clear();
+        }
+    }
+
+    /// The samples of `span`, the oldest first.
+    pub(crate) fn samples(&self, span: Span) -> Vec<Sample> {
+        let rings = lock(&self.0);
+        match span {
+            Span::Minutes => rings.seconds.iter().copied().collect(),
+            Span::Day => rings.minutes.iter().copied().collect(),
+        }
+    }
+
+    /// The latest second; nothing happened before the first look.
+    pub(crate) fn latest(&self) -> Sample {
+        lock(&self.0).seconds.back().copied().unwrap_or_default()
+    }
+}
+
+fn push(ring: &mut VecDeque<Sample>, most: usize, sample: Sample) {
+    if ring.len() >= most {
+        ring.pop_front();
+    }
+    ring.push_back(sample);
+}
+
+fn sample(before: &Totals, now: &Totals, interval: &Interval) -> Sample {
+    let seconds = now.at.saturating_sub(before.at).as_secs_f64();
+    let rate = |count: u64| if seconds > 0.0 { (count as f64 / seconds) as f32 } else { 0.0 };
+    // Whoever sets counts back begins at 0.
+    let grown = |now: u64, before: u64| rate(now.saturating_sub(before));
+    let percentiles = |kind| {
+        [50.0, 99.0, 99.9]
+            .map(|percent| interval.percentile_us(kind, percent).unwrap_or(0.0) as f32)
+    };
+    Sample {
+        seconds: now.at.as_secs_f64(),
+        commands: Kind::ALL.map(|kind| rate(interval.calls(kind))),
+        gets: std::array::from_fn(|tier| grown(now.gets[tier], before.gets[tier])),
+        device_bytes: [0, 1]
+            .map(|way: usize| grown(now.device_bytes[way], before.device_bytes[way])),
+        client_bytes: [0, 1]
+            .map(|way: usize| grown(now.client_bytes[way], before.client_bytes[way])),
+        read_us: percentiles(Kind::Read),
+        write_us: percentiles(Kind::Write),
+        live_share: now.live_share as f32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Totals {
+        Totals {
+            at: Duration::from_secs(seconds),
+            gets: [seconds * 10, 0, seconds, 0],
+            device_bytes: [4096 * seconds, 0],
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn a_sample_has_the_rates_between_two_looks() {
+        let history = History::default();
+        assert_eq!(history.latest(), Sample::default());
+        let mut interval = Interval::default();
+        interval.record(Kind::Write, 2_000, 50);
+        history.look(at(2), &Interval::default());
+        history.look(at(4), &interval);
+        let latest = history.latest();
+        assert_eq!((latest.seconds, latest.commands), (4.0, [0.0, 25.0, 0.0]));
+        assert_eq!((latest.gets, latest.device_bytes), ([10.0, 0.0, 1.0, 0.0], [4096.0, 0.0]));
+        assert_eq!(latest.read_us, [0.0; 3]);
+        assert!((latest.write_us[1] - 2.0).abs() < 0.02);
+        // Counts that were set back, and a clock that stood still, give no rate.
+        history.look(at(3), &Interval::default());
+        assert_eq!(history.latest().gets, [0.0; 4]);
+    }
+
+    #[test]
+    fn old_samples_go_and_minutes_stay_for_a_day() {
+        let history = History::default();
+        let mut interval = Interval::default();
+        interval.record(Kind::Read, 1_000, 7);
+        for second in 1..=60 * 60 * 25 {
+            history.look(at(second), &interval);
+        }
+        let (seconds, minutes) = (history.samples(Span::Minutes), history.samples(Span::Day));
+        assert_eq!((seconds.len(), minutes.len()), (SECONDS, MINUTES));
+        assert_eq!(seconds[0].seconds, (60 * 60 * 25 - 599) as f64);
+        assert_eq!(minutes[0].seconds, (60 * (60 * 25 - 1439)) as f64);
+        let sound = |one: &Sample| one.commands == [7.0, 0.0, 0.0] && one.gets[0] == 10.0;
+        assert!(seconds.iter().chain(&minutes).all(sound));
+    }
+}
