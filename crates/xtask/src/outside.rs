@@ -1,5 +1,5 @@
-//! `cargo x outside`: volumes held against clients, servers and faults that others wrote, by the
-//! scripts under `conformance/volume`.
+//! `cargo x outside`: volumes held against clients, servers and faults that others wrote, and the
+//! console against a browser, by scripts under `conformance`.
 
 use crate::Verdict;
 use crate::invocation::Invocation;
@@ -8,6 +8,8 @@ use crate::report::Report;
 /// A script, and whether the soak alone waits for it.
 struct Script {
     name: &'static str,
+    /// Below `conformance`.
+    folder: &'static str,
     patience: Patience,
     /// What it is given where it is to take minutes, and in the soak.
     arguments: [&'static str; 2],
@@ -17,7 +19,7 @@ struct Script {
 enum Patience {
     /// Minutes; needs the Debian packages of the tests.
     Short,
-    /// Needs a guest, or compares times.
+    /// Needs a guest or a browser, or compares times.
     Long,
 }
 
@@ -27,6 +29,7 @@ const SCRIPTS: &[Script] = &[
     Script::of("faults", Patience::Short),
     Script {
         name: "small",
+        folder: "volume",
         patience: Patience::Short,
         arguments: [
             "--sizes 64,128 --modes wb,wt --rounds 2 --mib 16 --fio-mib 150 --seed 1",
@@ -36,11 +39,21 @@ const SCRIPTS: &[Script] = &[
     Script::of("guest", Patience::Long),
     Script::of("delay", Patience::Long),
     Script::of("oltp", Patience::Long),
+    Script {
+        name: "look",
+        folder: "console",
+        patience: Patience::Long,
+        arguments: ["target/checked/entresol", "target/checked/entresol"],
+    },
 ];
 
 impl Script {
     const fn of(name: &'static str, patience: Patience) -> Script {
-        Script { name, patience, arguments: ["", ""] }
+        Script { name, folder: "volume", patience, arguments: ["", ""] }
+    }
+
+    fn path(&self) -> String {
+        format!("conformance/{}/{}.py", self.folder, self.name)
     }
 }
 
@@ -75,7 +88,7 @@ fn run_scripts(report: &mut Report, scripts: &[&Script], patience: Patience) -> 
     for script in scripts {
         let [short, long] = script.arguments;
         let arguments = if patience == Patience::Long { long } else { short };
-        let line = format!("/usr/bin/python3 conformance/volume/{}.py {arguments}", script.name);
+        let line = format!("/usr/bin/python3 {} {arguments}", script.path());
         report.run(script.name, &Invocation::new(line.trim_end()))?;
     }
     Ok(())
@@ -88,8 +101,8 @@ mod tests {
     #[test]
     fn every_script_that_is_called_is_there() {
         for script in SCRIPTS {
-            let path = crate::root().join("conformance/volume").join(script.name);
-            assert!(path.with_extension("py").is_file(), "{}", path.display());
+            let path = crate::root().join(script.path());
+            assert!(path.is_file(), "{}", path.display());
         }
     }
 

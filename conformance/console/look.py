@@ -1,0 +1,308 @@
+#!/usr/bin/python3
+"""Chromium looks at the console of `entresol serve` under a load."""
+
+import argparse
+import base64
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+TIMEOUT = 60
+TOKEN = "0123456789abcdef0123456789abcdef"
+HOSTILE = "<img/src=x/onerror=document.title='broken'>"
+# Bars: milliseconds until something is seen, and percent of a core while the page is open.
+FIRST_PAINT_MS = 1000
+PROCESSOR_PERCENT = 1.0
+WIDTHS = (400, 1600)
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Failed(Exception):
+    """Something did not hold."""
+
+
+def check(truth, sentence):
+    if not truth:
+        raise Failed(sentence)
+
+
+def until(what, condition):
+    """Waits until `condition` gives something true, which it returns."""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise Failed(f"expected within {TIMEOUT} s: {what}")
+
+
+class Browser:
+    """A headless Chromium, by the WebDriver protocol."""
+
+    def __init__(self, directory):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.driver = subprocess.Popen(
+            [shutil.which("chromedriver"), f"--port={self.port}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.session = ""
+        until("chromedriver answers", self.answers)
+        options = {
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                     f"--user-data-dir={directory / 'profile'}"],
+        }
+        asked = {"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}}
+        self.session = f"/session/{self.ask('/session', asked)['sessionId']}"
+
+    def answers(self):
+        try:
+            return self.ask("/status", None)["ready"]
+        except OSError:
+            return False
+
+    def ask(self, path, body):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data,
+                                         {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise Failed(f"{path}: {error.read().decode()[:500]}") from error
+
+    def command(self, name, **parameters):
+        """A command of the DevTools."""
+        return self.ask(f"{self.session}/goog/cdp/execute",
+                        {"cmd": name, "params": parameters})
+
+    def go(self, address):
+        self.ask(f"{self.session}/url", {"url": address})
+
+    def script(self, text):
+        return self.ask(f"{self.session}/execute/sync", {"script": text, "args": []})
+
+    def element(self, selector):
+        found = self.ask(f"{self.session}/element", {"using": "css selector", "value": selector})
+        return f"{self.session}/element/{found[ELEMENT]}"
+
+    def type(self, selector, text):
+        self.ask(f"{self.element(selector)}/value", {"text": text})
+
+    def click(self, selector):
+        self.ask(f"{self.element(selector)}/click", {})
+
+    def size(self, width):
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=900,
+                     deviceScaleFactor=1, mobile=False)
+
+    def theme(self, name):
+        self.command("Emulation.setEmulatedMedia",
+                     features=[{"name": "prefers-color-scheme", "value": name}])
+
+    def picture(self, path):
+        taken = self.command("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(taken["data"]))
+
+    def complaints(self):
+        """The errors in the browser's log; a refused sign-in is meant."""
+        entries = self.ask(f"{self.session}/se/log", {"type": "browser"})
+        return [one["message"] for one in entries
+                if one["level"] == "SEVERE" and " 401 " not in one["message"]]
+
+    def close(self):
+        if self.session:
+            with contextlib.suppress(Failed, OSError):
+                request = urllib.request.Request(
+                    f"http://127.0.0.1:{self.port}{self.session}", method="DELETE")
+                urllib.request.urlopen(request, timeout=TIMEOUT).close()
+        self.driver.terminate()
+        self.driver.wait(TIMEOUT)
+
+
+class Server:
+    """An `entresol serve` whose console asks for a token."""
+
+    def __init__(self, program, directory):
+        token = directory / "token"
+        token.write_text(TOKEN + "\n")
+        self.process = subprocess.Popen(
+            [program, "serve", "--dir", directory / "data", "--capacity", "512MiB",
+             "--memory", "64MiB", "--port", "0", "--admin-port", "0", "--admin-token", token,
+             "--slowlog-log-slower-than", "2000"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        words = self.process.stdout.readline().split()
+        check(words[:1] == ["listening"], f"the server said {words}")
+        ports = dict(word.split("=") for word in words[1:])
+        self.port, self.console = int(ports["port"]), f"http://127.0.0.1:{ports['admin']}/"
+
+    def processor_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(TIMEOUT)
+
+
+class Load:
+    """Clients that read and write until they are told to stop."""
+
+    def __init__(self, port):
+        self.ends = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(port, one)) for one in range(2)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, port, one):
+        with socket.create_connection(("127.0.0.1", port)) as stream, stream.makefile("rwb") as file:
+            words = ["CLIENT", "SETNAME", HOSTILE]
+            file.write("".join([f"*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n"
+                                                        for word in words)]).encode())
+            file.flush()
+            check(file.readline() == b"+OK\r\n", "the server does not take the client's name")
+            number = 0
+            while not self.ends.is_set():
+                for _ in range(200):
+                    number += 1
+                    key = number * 7919 % 200_000
+                    if number % 3 == 0:
+                        file.write(f"SET key:{key} {'v' * (300 + number % 900)}\r\n".encode())
+                    else:
+                        file.write(f"EXISTS key:{key} key:{key // 50}\r\n".encode())
+                        file.write(f"STRLEN key:{key // (1 + one * 40)}\r\n".encode())
+                file.write(b"PING\r\n")
+                file.flush()
+                while file.readline() != b"+PONG\r\n":
+                    pass
+
+    def close(self):
+        self.ends.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def sign_in(browser, server):
+    browser.go(server.console)
+    check("admin-token" in browser.script("return document.body.innerText"),
+          "the form does not say which option holds the token")
+    browser.type("#token", "a-wrong-token-of-some-length")
+    browser.click("#sign-in button")
+    until("the form refuses another token",
+          lambda: browser.script("return !document.getElementById('refused').hidden"))
+    browser.script("document.getElementById('token').value = ''")
+    browser.type("#token", TOKEN)
+    browser.click("#sign-in button")
+    until("the console", lambda: browser.script("return !!document.getElementById('now')"))
+    check(TOKEN not in browser.script("return location.href + document.cookie"),
+          "the token is in the address, or a script can see it")
+    print("a sign-in: ok")
+
+
+def first_paint(browser, server):
+    """The slowest of three first paints, milliseconds."""
+    browser.go(server.console)
+    times = []
+    for _ in range(3):
+        browser.ask(f"{browser.session}/refresh", {})
+        paint = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+        times.append(until("a first paint", lambda: browser.script(paint)))
+    print(f"first paint: {max(times):.0f} ms at most, bar {FIRST_PAINT_MS} ms")
+    check(max(times) <= FIRST_PAINT_MS, "the first paint takes too long")
+
+
+def looks(browser, pictures):
+    """The page at both widths in both themes."""
+    for width in WIDTHS:
+        browser.size(width)
+        for theme in ("light", "dark"):
+            browser.theme(theme)
+            wide = browser.script("return document.documentElement.scrollWidth")
+            check(wide <= width, f"at {width} px the page is {wide} px wide")
+            if pictures:
+                browser.picture(pictures / f"console-{width}-{theme}.png")
+    print(f"{len(WIDTHS)} widths, both themes: ok")
+
+
+def key(browser):
+    browser.size(WIDTHS[1])
+    browser.type("#key", "key:7919")
+    browser.click("#look button")
+    until("an entry or that there is none",
+          lambda: "key:7919" in browser.script("return document.getElementById('found').innerText"))
+    print("a look at a key: ok")
+
+
+def refreshes(browser):
+    gets = "return document.querySelector('data[data-stat=\"/store/gets\"]').value"
+    before = browser.script(gets)
+    until("newer figures", lambda: browser.script(gets) != before)
+    title = browser.script("return document.title")
+    check(title == "Entresol", f"a name of a client ran as a script: {title}")
+    print("figures become new by themselves: ok")
+
+
+def processor(browser, server, seconds):
+    """What the open page costs the server: with it less without it."""
+    def share():
+        begun, used = time.monotonic(), server.processor_seconds()
+        time.sleep(seconds)
+        return 100 * (server.processor_seconds() - used) / (time.monotonic() - begun)
+    browser.go("about:blank")
+    closed = share()
+    browser.go(server.console)
+    until("the console", lambda: browser.script("return !!document.getElementById('now')"))
+    opened = share()
+    print(f"processor: {opened:.2f} % of a core with the page open, {closed:.2f} % without, "
+          f"bar for the difference {PROCESSOR_PERCENT} %")
+    check(opened - closed <= PROCESSOR_PERCENT, "the page takes too much of the processor")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--load", type=float, default=15, help="seconds of load before the looks")
+    parser.add_argument("--idle", type=float, default=30, help="seconds of each measurement")
+    parser.add_argument("--pictures", type=pathlib.Path, help="a directory to leave pictures in")
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = Server(options.program, directory)
+        stack.callback(server.close)
+        browser = Browser(directory)
+        stack.callback(browser.close)
+        try:
+            load = Load(server.port)
+            try:
+                sign_in(browser, server)
+                time.sleep(options.load)
+                first_paint(browser, server)
+                looks(browser, options.pictures)
+                refreshes(browser)
+                key(browser)
+            finally:
+                load.close()
+            complaints = browser.complaints()
+            check(not complaints, f"the browser complains: {complaints}")
+            processor(browser, server, options.idle)
+        except Failed as error:
+            print(f"failed: {error}")
+            return 1
+    return 0
+
+
+sys.exit(main())
