@@ -1,9 +1,12 @@
 """A Cassandra node for a suite: stock, or one whose `default` memtable is Entresol's."""
 
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "java/cassandra/bin/entresol-cassandra"
@@ -12,6 +15,8 @@ TEMPLATES = ROOT / "java/cassandra/src/main/resources/io/entresol/cassandra/node
 STOCK = "stock"
 OURS = "ours"
 KINDS = (STOCK, OURS)
+# A configuration of both kinds: Cassandra's own memtable, to which a suite may alter a table.
+HEAP = "heap"
 
 # The suite of gocql expects the node at this address and port.
 ADDRESS = "127.0.0.1"
@@ -93,13 +98,8 @@ class Node:
             if value is not None:
                 text = f"{key}: {value}\n{text}"
         if self.kind == OURS:
-            text, changes = re.subn(r"(?m)^  configurations:\n",
-                                    "  configurations:\n"
-                                    "    default:\n"
-                                    "      inherits: entresol\n", text)
-            if changes != 1:
-                raise CannotRun(f"{TEMPLATES / 'cassandra.yaml'} configures no memtables")
-        return text
+            text = with_memtable(text, "    default:\n      inherits: entresol\n")
+        return with_memtable(text, f"    {HEAP}:\n      class_name: SkipListMemtable\n")
 
     def check_kind(self):
         """Nothing is compared unless the one node has a store, and the other has none."""
@@ -108,11 +108,45 @@ class Node:
             raise CannotRun(f"the node that should be {self.kind} "
                             f"{'opened a' if has_store else 'opened no'} store")
 
+    def kill_and_start(self):
+        """As if it had crashed: nothing gets a chance to tidy up."""
+        process = int((self.folder / "node.pid").read_text())
+        os.kill(process, signal.SIGKILL)
+        end = time.monotonic() + START_SECONDS
+        while is_running(process):
+            if time.monotonic() > end:
+                raise CannotRun(f"process {process} of the {self.kind} node survived its kill")
+            time.sleep(0.05)
+        self.launcher("start")
+
+    def flush_and_restart(self):
+        for command in [("nodetool", "flush"), ("stop",), ("start",)]:
+            self.launcher(*command)
+
     def log(self):
         return (self.folder / "logs/system.log").read_text(errors="replace")
 
-    def launcher(self, command):
-        done = subprocess.run([LAUNCHER, command, "--dir", self.folder], capture_output=True,
-                              text=True, timeout=START_SECONDS)
+    def launcher(self, command, *words):
+        done = subprocess.run([LAUNCHER, command, "--dir", self.folder, *words],
+                              capture_output=True, text=True, timeout=START_SECONDS)
         if done.returncode != 0:
-            raise CannotRun(f"{command} of the {self.kind} node: {done.stderr or done.stdout}")
+            raise CannotRun(f"{' '.join([command, *words])} of the {self.kind} node: "
+                            f"{done.stderr or done.stdout}")
+
+
+def with_memtable(text, configuration):
+    text, changes = re.subn(r"(?m)^  configurations:\n",
+                            f"  configurations:\n{configuration}", text)
+    if changes != 1:
+        raise CannotRun(f"{TEMPLATES / 'cassandra.yaml'} configures no memtables")
+    return text
+
+
+def is_running(process):
+    """Whether a process holds its ports: its threads end one by one, its first before others."""
+    try:
+        facts = pathlib.Path(f"/proc/{process}/stat").read_text()
+        threads = len(os.listdir(f"/proc/{process}/task"))
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return threads > 1 or not facts[facts.rindex(")") + 2:].startswith("Z")

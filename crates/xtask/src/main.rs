@@ -109,7 +109,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "peers",
         arguments: "[NAME]",
-        summary: "suites of gocql and cqlsh on a stock Cassandra node and on ours, test by test",
+        summary: "gocql, cqlsh and Harry on a stock Cassandra node and on ours, test by test",
         perform: peers::perform,
     },
     Task {

@@ -7,7 +7,7 @@ use crate::invocation::Invocation;
 use crate::java;
 use crate::report::Report;
 
-const SCRIPTS: &[&str] = &["gocql", "cqlsh"];
+const SCRIPTS: &[&str] = &["gocql", "cqlsh", "harry"];
 
 /// `cargo x peers [NAME]`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
