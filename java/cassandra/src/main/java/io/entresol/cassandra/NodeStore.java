@@ -49,6 +49,7 @@ final class NodeStore {
         devices = parameters.devices();
         store = Store.open(options(parameters));
         catalog = new Catalog(store);
+        giveFolds();
         removeLeftovers();
         closeAtShutdown();
         patrols = new Patrols(parameters.patrol(), () -> {
@@ -197,6 +198,23 @@ final class NodeStore {
             store.close();
         } catch (RuntimeException failed) {
             LOGGER.error("The store was not closed; the next start recovers it", failed);
+        }
+    }
+
+    /**
+     * Has the store fold what waited for merges at a kill, before anything is written: where changes
+     * of tables that have no memtable yet fill the memory for them, no write would find room. Each
+     * memtable puts its own function, which purges too, in the place of this one. The table of an
+     * index waits for its memtable: the schema knows it by the id of the table that it is of.
+     */
+    private void giveFolds() {
+        for (Generation one : catalog.generations()) {
+            TableMetadata metadata = Schema.instance.getTableMetadata(one.table().id());
+            if (metadata != null && one.table().index().isEmpty()) {
+                Layouts layouts = new Layouts(catalog, one.table());
+                table(one).merge(new RowFold(layouts, () -> metadata, () -> Purge.NOTHING));
+                layouts.of(metadata);
+            }
         }
     }
 
