@@ -121,6 +121,7 @@ pub(crate) fn open(
         let context = Context { same_boot, read_only, now, scratch_bytes };
         recover_all(&mut shards, std::mem::take(&mut images), context, options.parallel)?;
     }
+    superblock.record_sequence += jump_of_restored(&superblock, &payloads, options.seed ^ now.0);
     renew_sequences(&mut shards, &mut superblock, opened);
     siblings
         .sequences
@@ -281,6 +282,18 @@ fn renew_sequences(shards: &mut [Shard], superblock: &mut Superblock, opened: Op
 /// Set apart from the sequences of records that a crash may have lost: they must not be used again,
 /// neither as versions nor in the nonces of encryption.
 const SEQUENCE_GAP: u64 = 1 << 32;
+
+/// How much further the sequences of a store begin that was restored, if it is encrypted: it must
+/// use no nonce that the store that it is a copy of has used since, nor another copy. Only in a
+/// snapshot does the root name no boot.
+fn jump_of_restored(superblock: &Superblock, payloads: &Payloads, seed: u64) -> u64 {
+    let is_restored = superblock.boot == 0 && payloads.encrypts();
+    let drawn = xxhash_rust::xxh3::xxh3_64_with_seed(b"restored", seed) >> (64 - JUMP_BITS);
+    if is_restored { drawn } else { 0 }
+}
+
+/// So many restores fit the sequences that there are, and two of them hardly meet.
+const JUMP_BITS: u32 = 48;
 
 /// The root of the store to open; `None` if one is to be made.
 fn find_superblock(device: &dyn Device, options: &StoreOptions) -> Result<Option<Root>> {

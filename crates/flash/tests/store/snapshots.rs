@@ -169,6 +169,30 @@ fn a_snapshot_has_the_journal_of_its_moment_and_no_append_of_later() {
     }
 }
 
+#[test]
+fn an_encrypted_store_that_is_restored_uses_no_sequence_that_the_original_or_another_copy_uses() {
+    let options = |seed| StoreOptions { encryption: Some(EncryptionKey([7; 32])), seed, ..small() };
+    let (store, mut session) = open(&device(8 << 20), options(1));
+    let put_one =
+        |session: &mut Session| put(session, &name(0), b"value", PutOptions::default()).unwrap().0;
+    put_one(&mut session);
+    let mut versions = Vec::new();
+    for seed in 2..5 {
+        let model = Model::from([(name(0), b"value".to_vec())]);
+        let mut copying = Copying::begin(&store, &model);
+        while !copying.step().unwrap() {}
+        let copy = copying.check(options(seed));
+        let mut session = copy.session(SessionOptions::default()).unwrap();
+        versions.push(put_one(&mut session));
+    }
+    // As if it had crashed some thousand times since.
+    let original = put_one(&mut session) + (5_000 << 32);
+    versions.push(original);
+    versions.sort_unstable();
+    let apart = versions.windows(2).map(|two| two[1] - two[0]).min().unwrap();
+    assert!(apart > 1 << 40 && versions[0] == original, "{versions:?}");
+}
+
 /// What is sealed in a snapshot, and its bytes.
 fn sealed(store: &Store) -> HashMap<(u64, u64), Vec<u8>> {
     let snapshot = store.snapshot().unwrap();
