@@ -136,7 +136,7 @@ fn statistics_keep_their_keys_in_their_order() {
         (
             "",
             "version uptime_seconds threads store memory clients latency_us commands health second \
-             spaces",
+             spaces certificate_end_seconds superblock_damage",
         ),
         (
             "/memory",

@@ -33,8 +33,6 @@ pub(super) fn all(shared: &Shared) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": shared.started.elapsed().as_secs(),
         "threads": shared.trays.len(),
-        "certificate_end_seconds": shared.certificate_end_seconds(),
-        "superblock_damage": shared.tier.store().superblock_damage(),
         "store": of_store(&store),
         "memory": {
             "cap_bytes": memory_cap(shared),
@@ -58,6 +56,8 @@ pub(super) fn all(shared: &Shared) -> Value {
         "health": super::health(shared).1,
         "second": second(shared),
         "spaces": spaces(shared, &store),
+        "certificate_end_seconds": shared.certificate_end_seconds(),
+        "superblock_damage": shared.tier.store().superblock_damage(),
     })
 }
 
