@@ -18,10 +18,10 @@ use crate::pace::Pace;
 use crate::parallel::THREADS;
 use crate::repository::Repository;
 
-/// Most bytes of one read.
-const READ_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes of one read: who asks the server for something else waits for no more than that.
+const READ_BYTES_MAX: u64 = 64 << 10;
 /// Bytes that are asked for and not here yet.
-const IN_FLIGHT_BYTES: u64 = 8 << 20;
+const IN_FLIGHT_BYTES: u64 = 1 << 20;
 /// Places that one call of [`Source::done`] names.
 const DONE_PLACES: usize = 512;
 
