@@ -174,8 +174,7 @@ def read(lines):
 
 
 GOCQL = ("github.com/gocql/gocql@v1.7.0", 4, "snappy")
-SUCCESSOR = ("github.com/apache/cassandra-gocql-driver/v2@v2.1.2", 5, "lz4",
-             {"TestLargeSizeQuery": "a row has at most 8,191 bytes"})
+SUCCESSOR = ("github.com/apache/cassandra-gocql-driver/v2@v2.1.2", 5, "lz4")
 
 if __name__ == "__main__":
     main([Gocql(*GOCQL), Authentication(*GOCQL), Gocql(*SUCCESSOR), Authentication(*SUCCESSOR)],

@@ -64,9 +64,10 @@ impl Work {
         made
     }
 
-    /// All changes of its range.
+    /// All changes of its range. Of a batch all or none: a row may have several of them.
     fn copied(&self, site: &Site<'_>) -> Copied {
         let mut copied = Copied::default();
+        let _whole_batches = site.shared.journal.lock();
         let (state, arena) = (self.table.lock(), site.shared.arena.read());
         if state.directory.created() == self.created {
             copied.copy_range(&state.pending, &arena, self.keys(), Quota::ALL);

@@ -36,8 +36,12 @@ final class GatheredPartition extends AbstractBTreePartition {
             head = source.folding().head(record);
             return true;
         }
-        rows.add(source.folding().row(record, reader.clustering(key)));
-        return ++count <= ROWS_MAX;
+        Row row = source.folding().row(record, reader.clustering(key));
+        if (row != null) {
+            rows.add(row);
+            count++;
+        }
+        return count <= ROWS_MAX;
     }
 
     /** The same, once all records were added. */

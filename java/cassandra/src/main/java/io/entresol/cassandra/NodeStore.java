@@ -128,10 +128,10 @@ final class NodeStore {
                     TableCursor rows = table(older).scanUnfolded(TableRange.ALL)) {
                 while (rows.next()) {
                     if (rows.hasBase()) {
-                        batches.next().add(to, rows.key(), rows.base());
+                        Parts.add(batches.next(), to, rows.key(), rows.baseSlice());
                     }
-                    for (int part = 0; part < rows.parts(); part++) {
-                        batches.next().add(to, rows.key(), rows.part(part));
+                    for (Parts parts = new Parts(rows); parts.hasNext();) {
+                        Parts.add(batches.next(), to, rows.key(), parts.next());
                     }
                 }
                 batches.write();

@@ -3,7 +3,6 @@ package io.entresol.cassandra;
 import io.entresol.OrderedTable;
 import io.entresol.Store;
 import io.entresol.TableBatch;
-import java.nio.ByteBuffer;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.io.util.DataOutputBuffer;
@@ -43,6 +42,6 @@ final class PartitionWriter {
     }
 
     private void add(TableBatch batch, byte[] key, DataOutputBuffer value) {
-        batch.add(table, ByteBuffer.wrap(key), value.asNewBuffer());
+        Parts.add(batch, table, key, value.asNewBuffer());
     }
 }

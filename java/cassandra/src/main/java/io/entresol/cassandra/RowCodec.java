@@ -65,8 +65,8 @@ final class RowCodec {
     /** The least purge moment of a record's base and parts. */
     static long purgeMoment(TableRow record) {
         long moment = record.hasBase() ? purgeMoment(record.baseSlice()) : Long.MAX_VALUE;
-        for (int part = 0; part < record.parts(); part++) {
-            moment = Math.min(moment, purgeMoment(record.partSlice(part)));
+        for (Parts parts = new Parts(record); parts.hasNext();) {
+            moment = Math.min(moment, purgeMoment(parts.next()));
         }
         return moment;
     }

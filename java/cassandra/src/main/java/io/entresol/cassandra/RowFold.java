@@ -33,7 +33,11 @@ final class RowFold implements MergeFunction {
 
     @Override
     public byte[] fold(TableRow row) {
-        ByteBuffer first = row.hasBase() ? row.baseSlice() : row.partSlice(0);
+        if (Parts.areUnfinished(row)) {
+            // The merge asks again, and finds all of it.
+            throw new IllegalStateException("a part is being added");
+        }
+        ByteBuffer first = row.hasBase() ? row.baseSlice() : new Parts(row).next();
         if (RowCodec.isHead(first)) {
             return row.parts() == 0 ? KEEP : foldHead(row);
         }
@@ -89,10 +93,11 @@ final class RowFold implements MergeFunction {
             this.helper = helper;
         }
 
+        /** The row; null if its only part is still being added. */
         Row row(TableRow record, Clustering<?> clustering) {
             Row folded = record.hasBase() ? codec.row(record.baseSlice(), clustering, helper) : null;
-            for (int part = 0; part < record.parts(); part++) {
-                Row next = codec.row(record.partSlice(part), clustering, helper);
+            for (Parts parts = new Parts(record); parts.hasNext();) {
+                Row next = codec.row(parts.next(), clustering, helper);
                 folded = folded == null ? next : Rows.merge(folded, next);
             }
             return folded;
@@ -100,8 +105,8 @@ final class RowFold implements MergeFunction {
 
         Head head(TableRow record) {
             Head folded = record.hasBase() ? codec.head(record.baseSlice(), helper) : Head.NONE;
-            for (int part = 0; part < record.parts(); part++) {
-                folded = codec.after(folded, record.partSlice(part), helper);
+            for (Parts parts = new Parts(record); parts.hasNext();) {
+                folded = codec.after(folded, parts.next(), helper);
             }
             return folded;
         }

@@ -42,6 +42,11 @@ final class StoreBean implements StoreMXBean {
     }
 
     @Override
+    public String getHeldBack() {
+        return node.store.heldBack().orElse("");
+    }
+
+    @Override
     public List<String> getUnknown() {
         return node.catalog.generations().stream()
                 .filter(one -> isUnknown(one) && !node.isEmpty(one)).map(Generation::ordered).toList();

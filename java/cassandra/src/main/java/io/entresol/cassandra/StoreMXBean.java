@@ -14,6 +14,9 @@ public interface StoreMXBean {
     /** The tables whose rows are in the store. */
     List<String> getTables();
 
+    /** Why the last sweep of merges let changes of rows wait; empty if it did not. */
+    String getHeldBack();
+
     /** Rows of tables that the schema does not know; they are kept until they are cleared. */
     List<String> getUnknown();
 

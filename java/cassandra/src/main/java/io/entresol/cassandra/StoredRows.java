@@ -56,7 +56,10 @@ final class StoredRows extends AbstractIterator<Row> implements AutoCloseable {
             if (key[reader.prefix.length] == RowKey.HEAD) {
                 head = reader.source.folding().head(cursor);
             } else {
-                ready.add(reader.source.folding().row(cursor, reader.clustering(key)));
+                Row row = reader.source.folding().row(cursor, reader.clustering(key));
+                if (row != null) {
+                    ready.add(row);
+                }
             }
         }
     }
