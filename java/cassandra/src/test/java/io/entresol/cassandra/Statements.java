@@ -149,7 +149,13 @@ final class Statements {
     }
 
     private String text() {
-        return letter().repeat(1 + random.nextInt(random.nextInt(20) == 0 ? 900 : 12));
+        // Some are larger than a part of a row.
+        int most = switch (random.nextInt(200)) {
+            case 0 -> 20_000;
+            case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 -> 900;
+            default -> 12;
+        };
+        return letter().repeat(1 + random.nextInt(most));
     }
 
     private <T> T pick(List<T> all) {
