@@ -10,6 +10,14 @@ use crate::sequence::Sequence;
 
 /// Batches that one mark stands for.
 const MARK_BATCHES: u32 = 16;
+/// Of the journal changes of rows leave so much to drops of tables: where it is full and the store
+/// is as well, nothing else makes room.
+pub(crate) const DROPS_BYTES: u32 = 16 << 10;
+/// Where tables have merge functions, changes of rows leave such a part of the journal to merges:
+/// these name there what they fold and no leaf holds, before the journal lets go of the parts.
+pub(crate) const FOLDS_PART: u64 = 8;
+/// This part of all marks has the oldest changes.
+const OLDEST_PART: usize = 32;
 
 /// The next sequence, and where in the store's journal sequences are.
 ///
@@ -35,6 +43,16 @@ pub(crate) struct Tail {
     /// It continues a record.
     continues: bool,
     context: BatchContext,
+}
+
+/// A segment of the store's journal as an opening found it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// The last change that it has.
+    pub last: Sequence,
+    pub first_record: JournalSequence,
+    /// The last record that begins in it.
+    pub last_record: JournalSequence,
 }
 
 /// A batch as it goes to the store's journal.
@@ -101,13 +119,28 @@ impl Journal {
         Journal { next, low: Sequence(1), marks, passed: None, builder, tail: Tail::default() }
     }
 
-    /// Takes note of what was in the store's journal when it was opened, up to the record `last`:
-    /// it goes once all of that is in pages. Batches may be there twice and out of order, since
-    /// openings copy them.
-    pub(crate) fn take_over(&mut self, last: Option<JournalSequence>) {
-        let Some(record) = last else { return };
-        let (last, last_record) = (self.last(), Some(record));
-        self.marks.push_back(Mark { last, last_record, batches: MARK_BATCHES });
+    /// Takes note of what was in the store's journal when it was opened. Batches may be there twice
+    /// and out of order, since openings copy them: a segment goes once all changes are in pages
+    /// that it has, or any segment before it.
+    pub(crate) fn take_over(&mut self, segments: &[Found]) {
+        let mut last = Sequence(0);
+        for (at, segment) in segments.iter().enumerate() {
+            last = last.max(segment.last);
+            // Nothing behind a segment continues a record of it.
+            let next = segments.get(at + 1).map(|next| next.first_record);
+            let last_record = Some(next.unwrap_or(segment.last_record));
+            self.marks.push_back(Mark { last, last_record, batches: MARK_BATCHES });
+        }
+    }
+
+    /// Up to which change there are the oldest ones that are not known to be merged. Where the
+    /// journal is full, they are to be merged first.
+    pub(crate) fn oldest(&self) -> Sequence {
+        let at = match planted!("no-changes-are-oldest") {
+            true => self.marks.len(),
+            false => self.marks.len() / OLDEST_PART,
+        };
+        self.marks.get(at).map_or(Sequence(0), |mark| mark.last)
     }
 
     /// The bytes of what the builder has, as the next batch.
@@ -216,12 +249,35 @@ mod tests {
     #[test]
     fn what_was_in_the_journal_goes_once_all_of_it_is_merged() {
         let mut journal = Journal::after(Sequence(40));
-        journal.take_over(Some(JournalSequence(140)));
+        let found = |last, first, end| Found {
+            last: Sequence(last),
+            first_record: JournalSequence(first),
+            last_record: JournalSequence(end),
+        };
+        // The third one begins with copies.
+        journal.take_over(&[found(20, 100, 120), found(38, 121, 130), found(40, 131, 140)]);
         let first = journal.take(1);
         journal.place(first, at(141));
-        assert_eq!(journal.set_low(Sequence(40)), None);
+        assert_eq!(journal.oldest(), Sequence(20));
+        assert_eq!(journal.set_low(Sequence(20)), None);
+        assert_eq!(journal.set_low(Sequence(21)), Some(JournalSequence(121)));
+        assert_eq!(journal.set_low(Sequence(40)), Some(JournalSequence(131)));
         assert_eq!(journal.set_low(Sequence(41)), Some(JournalSequence(140)));
         assert_eq!(journal.set_low(Sequence(42)), Some(JournalSequence(141)));
+    }
+
+    /// Openings copy batches to the end of the journal.
+    #[test]
+    fn a_segment_stays_while_one_before_it_has_a_change_that_is_in_no_page() {
+        let mut journal = Journal::after(Sequence(40));
+        let found = |last, first| Found {
+            last: Sequence(last),
+            first_record: JournalSequence(first),
+            last_record: JournalSequence(first + 9),
+        };
+        journal.take_over(&[found(40, 100), found(15, 110), found(30, 120)]);
+        assert_eq!(journal.set_low(Sequence(31)), None);
+        assert_eq!(journal.set_low(Sequence(41)), Some(JournalSequence(129)));
     }
 
     /// A record that was not placed so far may be lower than those of later batches that were.

@@ -27,6 +27,7 @@ mod ahead;
 mod clearing;
 mod confirming;
 mod folding;
+mod held_back;
 mod joins;
 mod leaving;
 mod marking;
@@ -55,6 +56,7 @@ use crate::table::{Detours, Directory, NodePage, Place, ROOT_PAGE, Table, next_k
 use ahead::Ahead;
 use clearing::{Clearing, keeps_values, low_limit};
 use confirming::Confirming;
+use held_back::HeldBack;
 use leaving::{Leaving, Rounds, node_changes};
 use merging::{Absorbed, Made, Merged, Site, Work, read_ahead};
 use passes::{End, Pass, Passes, Position};
@@ -77,8 +79,7 @@ pub(crate) struct Maintainer {
     stage: Stage,
     clearing: Clearing,
     leaving: Leaving,
-    /// Why a leaf of this sweep kept its changes.
-    held_back: Option<Error>,
+    held_back: HeldBack,
     confirming: Confirming,
     /// The record that says that tables were closed is still there.
     has_closed_record: bool,
@@ -129,7 +130,7 @@ impl Maintainer {
             stage: Stage::Idle,
             clearing: Clearing::default(),
             leaving: Leaving::default(),
-            held_back: None,
+            held_back: HeldBack::default(),
             confirming: Confirming::default(),
             has_closed_record,
             absorbed: Vec::new(),
@@ -226,7 +227,7 @@ impl Maintainer {
             self.has_closed_record = false;
         }
         if self.cursor.table == 0 {
-            self.held_back = None;
+            self.held_back = HeldBack::since(shared.journal.lock().low());
         }
         let joining = joins::begin(shared);
         let from = self.cursor.clone();
@@ -388,7 +389,7 @@ impl Maintainer {
     fn merge(&mut self, shared: &Arc<Shared>, now: Timestamp, mut round: Round) -> Result<Round> {
         self.ahead.clear(now)?;
         let mut site = self.site(shared, now, round.through);
-        let (mut next, mut prepared, mut held_back) = (0, 0, None);
+        let (mut next, mut prepared, mut all_held) = (0, 0, Vec::new());
         while next < round.works.len() {
             if next >= prepared || site.ahead.is_low() {
                 prepared = prepared.max(next);
@@ -397,16 +398,16 @@ impl Maintainer {
             match round.works[next].merge(&mut site)? {
                 Merged::All => {}
                 Merged::UpTo(rest) => round.works.push(*rest),
-                Merged::HeldBack(error) => {
+                Merged::HeldBack(held) => {
                     if !planted!("leaf-held-back-forgotten") {
-                        round.pass.through = Sequence(0);
+                        round.pass.through = round.pass.through.min(held.merged_through());
                     }
-                    held_back = Some(error);
+                    all_held.push(held);
                 }
             }
             next += 1;
         }
-        self.held_back = held_back.or(self.held_back.take());
+        all_held.into_iter().for_each(|held| self.held_back.add(held));
         self.ahead.clear(now)?;
         round.point = self.session.sync_point();
         Ok(round)
@@ -496,13 +497,14 @@ impl Maintainer {
         let limit = low_limit(shared).filter(|_| !planted!("drop-forgotten-by-the-journal"));
         let low = limit.map_or(low, |limit| low.min(limit));
         let below = shared.journal.lock().set_low(low);
+        let low = shared.journal.lock().low();
         if let Some(below) = below {
             shared.store.store().trim_journal(shared.options.lane, below)?;
         }
         if !round.ends_sweep() {
             return Ok(());
         }
-        let held_back = self.held_back.take();
+        let held_back = std::mem::take(&mut self.held_back).end(low);
         *shared.held_back.lock() = held_back.as_ref().map(Error::to_string);
         held_back.map_or(Ok(()), Err)
     }

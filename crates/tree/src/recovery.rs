@@ -16,7 +16,7 @@ use crate::error::corrupt;
 use crate::format::{
     Batch, BatchBuilder, BatchReader, Damage, Effect, NAMES, PageRole, page_key, u64_at,
 };
-use crate::journal::{Journal, Journaled as Placed, Tail, journaled};
+use crate::journal::{Found, Journal, Journaled as Placed, Tail, journaled};
 use crate::merge::Change;
 use crate::options::TreeOptions;
 use crate::pending::{Arena, Names, Pending, Runs};
@@ -187,7 +187,7 @@ pub(crate) fn recover(
     }
     let place = Place { store, options, now };
     let mut values = FoundValues::read(&mut session, &place)?;
-    let Replayed { mut recovered, arena, last, last_record } = loop {
+    let Replayed { mut recovered, arena, last, segments } = loop {
         let replayed = replay(&place, values)?;
         let lost = replayed.recovered.values.first_lost(&mut session, &place, &replayed)?;
         let Some(lost) = lost else { break replayed };
@@ -208,7 +208,7 @@ pub(crate) fn recover(
     })?;
     recovered.is_exact = closed.is_some();
     let mut journal = Journal::after(Sequence(last.max(closed.unwrap_or(0))));
-    journal.take_over(last_record);
+    journal.take_over(&segments);
     Ok((recovered, journal, arena))
 }
 
@@ -218,7 +218,8 @@ pub(crate) struct Replayed {
     pub arena: Arena,
     /// The last change.
     pub last: u64,
-    last_record: Option<JournalSequence>,
+    /// The segments with changes, in their order.
+    segments: Vec<Found>,
 }
 
 impl Journaled for Replayed {
@@ -238,7 +239,7 @@ fn replay(place: &Place<'_>, values: FoundValues) -> Result<Replayed> {
     // Writers wait long before it is full: it need not have a cap of its own.
     let mut arena = Arena::new(u64::MAX);
     let (mut last, mut damage): (u64, Option<Error>) = (0, None);
-    let mut last_record = None;
+    let mut segments = Vec::new();
     let parallel = place.store.store().options().parallel;
     place.store.store().replay_journal_together(place.options.lane, &mut |reads| {
         if damage.is_some() {
@@ -263,12 +264,12 @@ fn replay(place: &Place<'_>, values: FoundValues) -> Result<Replayed> {
         for (names, said) in said.into_iter().take(known_parts) {
             damage = damage.take().or(said.damage.as_ref().map(|found| corrupt(found, NAMES)));
             last = last.max(said.last);
-            last_record = said.last_record.or(last_record);
+            segments.extend_from_slice(&said.segments);
             recovered.add(&mut arena, &names, said);
         }
     })?;
     recovered.finish(&mut arena);
-    damage.map_or(Ok(Replayed { recovered, arena, last, last_record }), Err)
+    damage.map_or(Ok(Replayed { recovered, arena, last, segments }), Err)
 }
 
 /// Whether the journal's records should move together: each opening begins a segment, and a few

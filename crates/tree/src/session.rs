@@ -45,7 +45,6 @@ use scan::Scanning;
 use values::{Confirming, ValueRead};
 use writing::check_key;
 
-pub(crate) use dropping::DROPS_BYTES;
 pub(crate) use values::value_of;
 pub(crate) use writing::{Entered, NAMING_BYTES, Named, fill, said};
 

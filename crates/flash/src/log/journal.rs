@@ -129,13 +129,15 @@ impl Log {
 
     /// Refuses `bytes` that would leave a journal less than `reserve` of all that it may have.
     pub(crate) fn check_journal_reserve(&self, bytes: usize, reserve: u32) -> Attempt<()> {
-        let (held, most) = (self.journal.segments.len(), self.shape.journal_segments);
-        if reserve == 0 || (held as u32) < most || planted!("journal-filled-to-its-end") {
+        if reserve == 0 || planted!("journal-filled-to-its-end") {
             return Ok(());
         }
+        let held = self.journal.segments.len() as u32;
+        let free = u64::from(self.shape.journal_segments.saturating_sub(held));
         let open = self.streams[Stream::Journal as usize].as_ref();
-        let left = open.map_or(0, |open| self.shape.segment_bytes - open.used) as usize;
-        if bytes + reserve as usize <= left { Ok(()) } else { Err(self.journal_full()) }
+        let left = open.map_or(0, |open| self.shape.segment_bytes - open.used);
+        let left = u64::from(left) + free * u64::from(self.shape.segment_bytes);
+        if bytes as u64 + u64::from(reserve) <= left { Ok(()) } else { Err(self.journal_full()) }
     }
 
     fn journal_full(&self) -> Refusal {

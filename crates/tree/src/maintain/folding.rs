@@ -1,12 +1,16 @@
 //! Parts that a leaf does not hold beside a large value, and values that merge functions make and
 //! no leaf holds: the row is written once more, with all of its parts folded.
 //!
+//! The journal may be full then. So writers leave a part of it to the batches that name such rows,
+//! and those with the oldest changes are named first: the journal lets go of these next.
+//!
 //! Invariant: all parts that wait of the row are folded, those as well that the round leaves to the
 //! next one. So what is written takes the place of them all.
 
 use entresol_flash::{Operation, Outcome, Result};
 use entresol_planted::planted;
 
+use super::held_back::LargeFolds;
 use super::marking::write_marker;
 use super::merging::{Input, Made, Site, Work};
 use super::placing::{Anew, LargeRow, PART_BYTES_MAX, Placing};
@@ -14,6 +18,7 @@ use crate::error::{damaged, refused};
 use crate::format::{
     Damage, Effect, INLINE_VALUE_BYTES_MAX, Reference, Row, SEPARATE_VALUE_BYTES_MAX, ValueName,
 };
+use crate::journal::DROPS_BYTES;
 use crate::merge::{Cursor, Gathered, Leaf, MergeError, MergeFunction, Resolved};
 use crate::sequence::Sequence;
 use crate::table::{Copied, Quota};
@@ -26,9 +31,11 @@ struct Unfolded<'a> {
 }
 
 impl Work {
-    /// Folds the rows that no leaf holds, and writes them once more. Whether there were any.
-    pub(super) fn fold_large(&self, site: &mut Site<'_>, input: &Input) -> Result<bool> {
-        let Some(merge) = site.shared.merge_of(&self.table) else { return Ok(false) };
+    /// Folds the rows that no leaf holds, and writes them once more.
+    pub(super) fn fold_large(&self, site: &mut Site<'_>, input: &Input) -> Result<LargeFolds> {
+        let Some(merge) = site.shared.merge_of(&self.table) else {
+            return Ok(LargeFolds::Nothing);
+        };
         let copied = self.copied(site);
         let mut rows = Vec::new();
         for unfolded in self.unfolded(input, &copied).map_err(|d| damaged(&self.table, &d))? {
@@ -38,13 +45,27 @@ impl Work {
             rows.push(LargeRow { table, key, created: self.created, newest, to });
         }
         if rows.is_empty() {
-            return Ok(false);
+            return Ok(LargeFolds::Nothing);
         }
         site.shared.watch_values(site.now)?;
         let confirmed = site.shared.values.confirmed();
-        let (shared, now) = (site.shared, site.now);
-        Placing { shared, session: site.session, now, confirmed }.place(rows)?;
-        Ok(true)
+        let reserve_bytes = self.reserve_bytes(site);
+        let (shared, now, session) = (site.shared, site.now, &mut *site.session);
+        let mut placing = Placing { shared, session, now, confirmed, reserve_bytes };
+        match placing.place(rows)?.is_empty() {
+            true => Ok(LargeFolds::Written),
+            false => Ok(LargeFolds::Waiting),
+        }
+    }
+
+    /// What its batches leave of the journal. They may take what is kept for them only where the
+    /// journal lets go of changes after the leaf is merged: else all of it could go to others.
+    fn reserve_bytes(&self, site: &Site<'_>) -> u32 {
+        let oldest = site.shared.journal.lock().oldest();
+        match self.oldest(site.shared).is_some_and(|waiting| waiting <= oldest) {
+            true => DROPS_BYTES,
+            false => site.shared.writers_reserve(),
+        }
     }
 
     /// As `rewrite`, with all changes that there are: those that took the place of folded parts

@@ -4,12 +4,14 @@ mod counted;
 mod rewriting;
 
 use std::borrow::Cow;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use entresol_flash::{Error, FoundAt, Result, Timestamp};
+use entresol_flash::{FoundAt, Result, Timestamp};
 use entresol_planted::planted;
 
 use super::ahead::{Ahead, PageKey};
+use super::held_back::{Held, LargeFolds};
 use super::marking::write_marker;
 use super::write_root;
 use crate::error::{damaged, refused};
@@ -121,7 +123,7 @@ pub(super) enum Merged {
     /// Up to where it ends; the directory thought that it had this as well.
     UpTo(Box<Work>),
     /// Nothing: its changes stay where they are.
-    HeldBack(Error),
+    HeldBack(Held),
 }
 
 /// What a merge reads.
@@ -237,14 +239,20 @@ impl Work {
             self.learn(site, &mut input)?;
         }
         let mut made = self.rewrite(site, &input)?;
-        if let Err(MergeError::ManyParts { .. } | MergeError::LargeValue(_)) = made
-            && self.fold_large(site, &input)?
-        {
-            made = self.rewrite_later(site, &mut input)?;
+        let mut folds = LargeFolds::Nothing;
+        if let Err(MergeError::ManyParts { .. } | MergeError::LargeValue(_)) = made {
+            folds = self.fold_large(site, &input)?;
+            if folds == LargeFolds::Written {
+                made = self.rewrite_later(site, &mut input)?;
+            }
         }
         match made {
             Ok(made) => self.made = made,
-            Err(error) => return Ok(Merged::HeldBack(refused(&self.table, &error))),
+            Err(error) => {
+                let why = refused(&self.table, &error);
+                let (waits, oldest) = (folds == LargeFolds::Waiting, self.oldest(site.shared));
+                return Ok(Merged::HeldBack(Held { why, waits, oldest }));
+            }
         }
         Ok(self.rest())
     }
@@ -283,6 +291,17 @@ impl Work {
 
     pub(super) fn keys(&self) -> Keys<'_> {
         Keys { low: &self.low, high: self.high.as_deref() }
+    }
+
+    /// The oldest change that waits in its range, and in what was chosen beside it.
+    pub(super) fn oldest(&self, shared: &Shared) -> Option<Sequence> {
+        let high = self.high.as_ref().zip(self.end.as_ref()).map(|(high, end)| &high.max(end)[..]);
+        let keys = Keys { low: &self.low, high };
+        let (state, arena) = (self.table.lock(), shared.arena.read());
+        let entries = state.pending.range(&arena, Bound::Included(keys.low), keys.high_bound());
+        let sequences =
+            entries.flat_map(|entry| entry.newest_first().map(|change| change.sequence));
+        sequences.min()
     }
 
     /// A new delta page, if one is enough and the leaf itself need not be read.

@@ -30,9 +30,7 @@ use crate::journal::journaled;
 use crate::merge::Change;
 use crate::pending::Entry;
 use crate::sequence::Sequence;
-use crate::session::{
-    Action, DROPS_BYTES, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill, said,
-};
+use crate::session::{Action, Entered, NAMING_BYTES, Named, Write, WriteBatch, fill, said};
 use crate::shared::Shared;
 use crate::statistics::Counters;
 use crate::table::{Directory, Keys, Place, Table};
@@ -147,7 +145,10 @@ impl Maintainer {
     ) -> Result<Stage> {
         let LargeRows { rows, confirmed, tries, .. } = large;
         shared.values.confirm(confirmed);
-        let rows = Placing { shared, session: &mut self.session, now, confirmed }.place(rows)?;
+        let reserve_bytes = shared.writers_reserve();
+        let session = &mut self.session;
+        let placing = Placing { shared, session, now, confirmed, reserve_bytes };
+        let rows = { placing }.place(rows)?.sides;
         let tries = tries + 1;
         if rows.is_empty() || tries == TRIES_MAX {
             return Ok(Stage::Rights(self.merge(shared, now, round)?));
@@ -164,6 +165,22 @@ pub(super) struct Placing<'s> {
     pub now: Timestamp,
     /// Changes up to this one are durable, and so are the values that they name.
     pub confirmed: Sequence,
+    /// What batches leave of the journal, at least.
+    pub reserve_bytes: u32,
+}
+
+/// Rows that were given no value of their own.
+pub(super) struct Left {
+    /// Writers hold their sides, or the store has no room.
+    pub sides: Vec<LargeRow>,
+    /// So many found no room in the journal.
+    pub journal: usize,
+}
+
+impl Left {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sides.is_empty() && self.journal == 0
+    }
 }
 
 /// A row whose value was put, and which no batch names so far.
@@ -174,9 +191,10 @@ struct Placed {
 }
 
 impl Placing<'_> {
-    /// Gives each row a value of its own. Those are left over whose sides are held by writers.
-    pub(super) fn place(&mut self, rows: Vec<LargeRow>) -> Result<Vec<LargeRow>> {
-        let (mut left, mut placed, mut bytes) = (Vec::new(), Vec::new(), BATCH_FRAME_BYTES_MAX);
+    /// Gives each row a value of its own.
+    pub(super) fn place(&mut self, rows: Vec<LargeRow>) -> Result<Left> {
+        let (mut placed, mut bytes) = (Vec::new(), BATCH_FRAME_BYTES_MAX);
+        let mut left = Left { sides: Vec::new(), journal: 0 };
         let epoch = self.shared.values.begin();
         for row in rows {
             if !row.is_current(self.shared) && !planted!("old-value-written-once-more") {
@@ -185,7 +203,7 @@ impl Placing<'_> {
             let own = row.batch_bytes();
             let most = self.shared.store.store().journal_record_bytes_max();
             if placed.len() == BATCH_ROWS || bytes + own > most {
-                self.write(&mut placed)?;
+                left.journal += self.write(&mut placed)?;
                 bytes = BATCH_FRAME_BYTES_MAX;
             }
             bytes += own;
@@ -195,10 +213,10 @@ impl Placing<'_> {
             };
             match self.put(&row, value)? {
                 Some(reference) => placed.push(Placed { row, reference: Some(reference) }),
-                None => left.push(row),
+                None => left.sides.push(row),
             }
         }
-        self.write(&mut placed)?;
+        left.journal += self.write(&mut placed)?;
         // Where it failed, the next opening looks for values that no batch names.
         self.shared.values.end(epoch);
         Ok(left)
@@ -206,7 +224,7 @@ impl Placing<'_> {
 
     /// Puts the value of a row on a side that nobody needs. `None`: there is none, or no room.
     fn put(&mut self, row: &LargeRow, value: &[u8]) -> Result<Option<Reference>> {
-        let Placing { shared, session, now, confirmed } = self;
+        let Placing { shared, session, now, confirmed, .. } = self;
         let taken = shared.take_superseded(&row.table, &row.key, *confirmed);
         if let Some(taken) = taken {
             shared.discard_taken(session, *now, &row.table, &taken)?;
@@ -241,11 +259,12 @@ impl Placing<'_> {
         Ok(())
     }
 
-    /// Writes a batch that names the values of the rows, but for those that changed meanwhile.
-    fn write(&mut self, placed: &mut Vec<Placed>) -> Result<()> {
+    /// Writes a batch that names the values of the rows, but for those that changed meanwhile. For
+    /// how many rows the journal had no room.
+    fn write(&mut self, placed: &mut Vec<Placed>) -> Result<usize> {
         let all = std::mem::take(placed);
         if all.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let (shared, lane) = (self.shared, self.shared.options.lane);
         let mut journal = shared.journal.lock();
@@ -256,7 +275,8 @@ impl Placing<'_> {
         let (rows, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_current);
         if rows.is_empty() {
             drop(journal);
-            return self.take_all_back(&others);
+            self.take_all_back(&others)?;
+            return Ok(0);
         }
         let values: Vec<_> = rows.iter().map(|placed| placed.reference).collect();
         let writes: Vec<_> = rows.iter().map(|placed| placed.row.write()).collect();
@@ -265,7 +285,7 @@ impl Placing<'_> {
         let built = journal.build();
         let (bytes, continues) = (built.whole, built.continues);
         let durability = Some(Durability::Memory);
-        let reserve_bytes = DROPS_BYTES;
+        let reserve_bytes = self.reserve_bytes;
         let append = JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes };
         let mut ended = None;
         self.session.submit_journal(0, self.now, append, &mut |_, outcome| {
@@ -275,9 +295,10 @@ impl Placing<'_> {
             Ok(place) => place,
             Err(error) => {
                 drop(journal);
+                let count = rows.len();
                 others.extend(rows);
                 self.take_all_back(&others)?;
-                return if is_lack(&error) { Ok(()) } else { Err(error) };
+                return if is_lack(&error) { Ok(count) } else { Err(error) };
             }
         };
         Counters::add(&shared.counters.journal_bytes, built.bytes(place));
@@ -301,7 +322,8 @@ impl Placing<'_> {
         if let Some(place) = place.transpose()? {
             shared.journal.lock().place(first, place);
         }
-        self.take_all_back(&others)
+        self.take_all_back(&others)?;
+        Ok(0)
     }
 
     fn take_all_back(&mut self, others: &[Placed]) -> Result<()> {

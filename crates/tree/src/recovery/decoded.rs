@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use entresol_flash::{JournalRead, JournalRecord, JournalSequence};
+use entresol_flash::{JournalRead, JournalRecord};
 
 use crate::format::{Batch, BatchReader, Damage, Effect, INLINE_VALUE_BYTES_MAX, NAMES, Naming};
+use crate::journal::Found;
 use crate::merge::Change;
 use crate::pending::{Gathered, Lent};
 use crate::sequence::Sequence;
@@ -55,7 +56,8 @@ pub(super) struct Said {
     pub values: Vec<(NamedValue, Box<[u8]>)>,
     /// The last change.
     pub last: u64,
-    pub last_record: Option<JournalSequence>,
+    /// Those with changes, in their order.
+    pub segments: Vec<Found>,
     pub damage: Option<Damage>,
 }
 
@@ -64,6 +66,8 @@ pub(super) struct Decoding<'k> {
     known: Known<'k>,
     lent: Lent,
     said: Said,
+    /// What the segment has that is being decoded.
+    segment: Option<Found>,
     gathered: BTreeMap<u64, Gathered>,
     dropped: HashMap<u64, Sequence>,
 }
@@ -72,18 +76,20 @@ impl<'k> Decoding<'k> {
     /// Decodes into an arena that was lent.
     pub(super) fn into(lent: Lent, known: Known<'k>) -> Decoding<'k> {
         let (gathered, dropped) = (BTreeMap::new(), HashMap::new());
-        Decoding { known, lent, said: Said::default(), gathered, dropped }
+        Decoding { known, lent, said: Said::default(), segment: None, gathered, dropped }
     }
 
     /// Decodes segments that follow each other, up to the first damage.
     pub(super) fn decode(mut self, reads: &mut [JournalRead<'_>]) -> (Lent, Said) {
         let mut reader = BatchReader::default();
         for read in reads {
+            self.segment = None;
             read.visit(&mut |record| {
                 if self.said.damage.is_none() {
                     self.said.damage = self.take(&mut reader, record).err();
                 }
             });
+            self.said.segments.extend(self.segment.take());
         }
         self.sort();
         (self.lent, self.said)
@@ -99,7 +105,13 @@ impl<'k> Decoding<'k> {
             self.add(&mut batch)?;
         }
         self.said.last = self.said.last.max(last_change);
-        self.said.last_record = Some(record.head);
+        let segment = self.segment.get_or_insert(Found {
+            last: Sequence(0),
+            first_record: record.head,
+            last_record: record.head,
+        });
+        segment.last = segment.last.max(Sequence(last_change));
+        segment.last_record = record.head;
         Ok(())
     }
 

@@ -13,10 +13,6 @@ use crate::shared::{Dropped, Shared};
 use crate::table::Table;
 use crate::values::{Owner, Replaced};
 
-/// Of the journal changes of rows leave so much to drops of tables: where it is full and the store
-/// is as well, nothing else makes room.
-pub(crate) const DROPS_BYTES: u32 = 16 << 10;
-
 /// How a batch is appended to the journal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Append {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use entresol_flash::{Error, ErrorKind, Result, Timestamp};
 use entresol_planted::planted;
 
-use super::dropping::{Append, DROPS_BYTES};
+use super::dropping::Append;
 use super::{Session, Write, WriteBatch};
 use crate::format::{
     BATCH_FRAME_BYTES_MAX, BatchBuilder, BatchOperation, Effect, INLINE_VALUE_BYTES_MAX, NAMES,
@@ -84,7 +84,7 @@ impl Session {
         let count = writes.len() as u32;
         let shared = Arc::clone(&self.shared);
         let names = fill(&mut journal.builder, &batch);
-        let append = Append { durability, reserve_bytes: DROPS_BYTES };
+        let append = Append { durability, reserve_bytes: shared.writers_reserve() };
         let (answer, bytes) = self.append_built(slot, now, append, journal)?;
         let first = journal.take(count + names);
         let last = Sequence(first.0 + u64::from(count + names) - 1);

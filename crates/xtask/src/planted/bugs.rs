@@ -137,6 +137,16 @@ pub(super) const BUGS: &[Bug] = &[
         test: "large::merges_fold_large_parts_into_large_values",
     },
     Bug {
+        name: "journal-without-folds",
+        caught_by: TABLES,
+        test: "full::merges_make_room_in_a_journal_full_of_parts_that_no_leaf_holds",
+    },
+    Bug {
+        name: "no-changes-are-oldest",
+        caught_by: TABLES,
+        test: "full::merges_make_room_in_a_journal_full_of_parts_that_no_leaf_holds",
+    },
+    Bug {
         name: "values-not-looked-for",
         caught_by: CHECKING,
         test: "values_that_are_missing_or_that_no_row_names_are_named",
