@@ -18,6 +18,7 @@ import org.apache.cassandra.config.Config.CommitLogSync;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.SystemKeyspace;
+import org.apache.cassandra.index.internal.CassandraIndex;
 import org.apache.cassandra.schema.Schema;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.service.StorageService;
@@ -204,18 +205,27 @@ final class NodeStore {
     /**
      * Has the store fold what waited for merges at a kill, before anything is written: where changes
      * of tables that have no memtable yet fill the memory for them, no write would find room. Each
-     * memtable puts its own function, which purges too, in the place of this one. The table of an
-     * index waits for its memtable: the schema knows it by the id of the table that it is of.
+     * memtable puts its own function, which purges too, in the place of this one.
      */
     private void giveFolds() {
         for (Generation one : catalog.generations()) {
-            TableMetadata metadata = Schema.instance.getTableMetadata(one.table().id());
-            if (metadata != null && one.table().index().isEmpty()) {
+            TableMetadata metadata = metadata(one.table());
+            if (metadata != null) {
                 Layouts layouts = new Layouts(catalog, one.table());
                 table(one).merge(new RowFold(layouts, () -> metadata, () -> Purge.NOTHING));
                 layouts.of(metadata);
             }
         }
+    }
+
+    /** What the schema says of a table, or of that of an index; null if it knows neither. */
+    private static TableMetadata metadata(TableName name) {
+        TableMetadata metadata = Schema.instance.getTableMetadata(name.id());
+        if (metadata == null || name.index().isEmpty()) {
+            return metadata;
+        }
+        return metadata.indexes.get(name.index()).filter(index -> !index.isCustom())
+                .map(index -> CassandraIndex.indexCfsMetadata(metadata, index)).orElse(null);
     }
 
     private void removeLeftovers() {
@@ -255,7 +265,7 @@ final class NodeStore {
         }
     }
 
-    private static StoreOptions options(Parameters parameters) {
+    static StoreOptions options(Parameters parameters) {
         StoreOptions options = StoreOptions.onDevices(parameters.devices())
                 .capacity(parameters.capacity()).memory(parameters.memory())
                 .compression(parameters.compression()).orderedTables(parameters.journal())
