@@ -42,6 +42,7 @@ final class LocalNode {
             commitlog_directory: %2$s/commitlog
             saved_caches_directory: %2$s/saved_caches
             hints_directory: %2$s/hints
+            cdc_enabled: true
             cdc_raw_directory: %2$s/cdc
             disk_failure_policy: ignore
             commit_failure_policy: ignore
@@ -64,6 +65,14 @@ final class LocalNode {
                     store_memory: 64MiB
                     journal_size: 16MiB
                     pending_memory: 64KiB
+                logged:
+                  class_name: io.entresol.cassandra.EntresolMemtable
+                  parameters:
+                    store_devices: %2$s/logged
+                    store_capacity: 128MiB
+                    store_memory: 64MiB
+                    journal_size: 16MiB
+                    commit_log: write
             """;
     private static boolean started;
 
