@@ -118,7 +118,11 @@ public final class Compare {
      */
     private void cap(String phase) {
         boolean writes = phase.equals("mixed") || phase.equals("fixed");
-        for (Node node : loads.keySet()) {
+        for (Node node : playing(phase).keySet()) {
+            if (node.variant == Variant.FLOOR) {
+                // All of its rows are in the heap.
+                continue;
+            }
             if (options.has("record")) {
                 report.fact("cap", "none: a recording takes memory of the node");
                 return;
@@ -133,6 +137,13 @@ public final class Compare {
             node.cap.set(cap);
             report.add(phase + " cap MiB", node.variant, cap / (double) MEBIBYTE);
         }
+    }
+
+    /** The nodes that play a phase. */
+    private Map<Node, Load> playing(String phase) {
+        Map<Node, Load> playing = new LinkedHashMap<>(loads);
+        playing.keySet().removeIf(node -> !node.variant.plays(phase));
+        return playing;
     }
 
     private void lift() {
@@ -165,6 +176,7 @@ public final class Compare {
     private void byTurns(String phase, Window window) throws Exception {
         double seconds = options.number("seconds", 3);
         lift();
+        Map<Node, Load> loads = playing(phase);
         for (Map.Entry<Node, Load> each : loads.entrySet()) {
             warm(each.getKey(), each.getValue(), window);
         }
@@ -228,7 +240,7 @@ public final class Compare {
     /** Overwrites as many random rows as three times all; until nothing is left to be done. */
     private void overwrite() throws Exception {
         compactBySelf();
-        for (Map.Entry<Node, Load> each : loads.entrySet()) {
+        for (Map.Entry<Node, Load> each : playing("overwrite").entrySet()) {
             Node node = each.getKey();
             Figures before = node.figures();
             long count = (long) PASSES * rows.count();
@@ -247,6 +259,7 @@ public final class Compare {
     private void fixed() throws Exception {
         int rate = options.number("rate", 1000);
         lift();
+        Map<Node, Load> loads = playing("fixed");
         for (Load load : loads.values()) {
             load.pace(2, rate, Load.latencies());
         }

@@ -24,6 +24,8 @@ import javax.management.remote.JMXServiceURL;
 final class Node implements AutoCloseable {
     private static final String TEMPLATES = "/io/entresol/cassandra/node/";
     private static final int HEAP_MEBIBYTES = 512;
+    /** With all rows, and what updates leave of older ones. */
+    private static final int FLOOR_HEAP_MEBIBYTES = 2048;
     /** What a store needs whatever its rows: write buffers, which are its memtable. */
     private static final int BUFFERS_MEBIBYTES = 24;
     private static final int LEAST_STORE_MEBIBYTES = 36;
@@ -59,7 +61,14 @@ final class Node implements AutoCloseable {
         long mebibytes = Math.max(1, rowsMemory >> 20);
         long store = Math.max(LEAST_STORE_MEBIBYTES, mebibytes + BUFFERS_MEBIBYTES);
         // Without memtables in its heap; so all nodes take as much beside what is for rows.
-        int heap = HEAP_MEBIBYTES - (variant.isStock() ? 0 : 2 * BUFFERS_MEBIBYTES);
+        int heap = switch (variant) {
+            case ENTRESOL -> HEAP_MEBIBYTES - 2 * BUFFERS_MEBIBYTES;
+            case FLOOR -> FLOOR_HEAP_MEBIBYTES;
+            default -> HEAP_MEBIBYTES;
+        };
+        if (variant == Variant.FLOOR) {
+            FloorMemtable.make(folder.resolve("store"), capacity / 2);
+        }
         Map<String, String> values = Map.ofEntries(
                 Map.entry("token", "" + (Long.MIN_VALUE + 1)),
                 Map.entry("seed", "127.0.0.1:" + (port - 2042)),

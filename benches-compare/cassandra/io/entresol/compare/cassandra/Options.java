@@ -62,7 +62,7 @@ record Options(Map<String, String> values) {
     }
 
     List<Variant> variants() {
-        String all = "entresol,defaults,latest,tuned";
+        String all = "entresol,defaults,latest,tuned,floor";
         return Arrays.stream(values.getOrDefault("nodes", all).split(","))
                 .map(name -> Variant.valueOf(name.toUpperCase(Locale.ROOT))).toList();
     }

@@ -89,7 +89,8 @@ final class Report {
             if (goal.row.equals(row) && !Double.isNaN(ours) && !Double.isNaN(stock)) {
                 double reached = goal.isSmall ? stock / ours : ours / stock;
                 said.add(String.format(Locale.ROOT, "%s x %.1f: %.2f%s", goal.stock.label(),
-                        goal.factor, reached, reached < goal.factor ? " MISSED" : ""));
+                        goal.factor, reached,
+                        reached < goal.factor ? " MISSED" + bound(goal, stock) : ""));
             }
         }
         if (row.equals(DEVICE_READS) && !Double.isNaN(value(row, Variant.ENTRESOL))) {
@@ -97,6 +98,15 @@ final class Report {
                     value(row, Variant.ENTRESOL) > DEVICE_READS_MOST ? " MISSED" : ""));
         }
         return String.join("; ", said);
+    }
+
+    /** What can be reached by a node that reads one page of the device for each row. */
+    private String bound(Goal goal, double stock) {
+        double floor = value(goal.row, Variant.FLOOR);
+        double ours = value(goal.row, Variant.ENTRESOL);
+        return Double.isNaN(floor) ? "" : String.format(Locale.ROOT, ", %.2f of the floor's %.2f",
+                goal.isSmall ? floor / ours : ours / floor,
+                goal.isSmall ? stock / floor : floor / stock);
     }
 
     private double value(String row, Variant variant) {

@@ -27,7 +27,21 @@ enum Variant {
             file_cache_enabled: true
             file_cache_size: ${rows_memory}
             """, "concurrent_reads: 64\nconcurrent_writes: 64\n", Yaml.MEMTABLE, true,
-            " AND compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 4}");
+            " AND compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 4}"),
+    /** Rows in the heap, and one read of a page of the device for each that is read. */
+    FLOOR("""
+            memtable_heap_space: 1024MiB
+            memtable_cleanup_threshold: 0.9
+            memtable:
+              configurations:
+                default:
+                  class_name: SkipListMemtable
+                floor:
+                  class_name: io.entresol.compare.cassandra.FloorMemtable
+                  parameters:
+                    file: ${store}
+            """, "concurrent_reads: 64\nconcurrent_writes: 64\n", Yaml.MEMTABLE, true,
+            " AND memtable = 'floor'");
 
     private final String yaml;
     private final String threads;
@@ -49,7 +63,13 @@ enum Variant {
     }
 
     boolean isStock() {
-        return this != ENTRESOL;
+        return this != ENTRESOL && this != FLOOR;
+    }
+
+    /** Whether it plays a phase, beside those that change the rows for a later one. */
+    boolean plays(String phase) {
+        return this != FLOOR || phase.startsWith("reads") || phase.startsWith("local")
+                || phase.startsWith("updates");
     }
 
     String label() {
@@ -59,7 +79,7 @@ enum Variant {
     /** The configuration: the launcher's, with these lines in place of its own. */
     String yaml(String launchers) {
         String all = launchers.replaceAll("(?m)^concurrent_(reads|writes):.*\n", "") + threads;
-        return isStock() ? all.replaceAll("(?s)\nmemtable:.*?\n(?=\\S)", "\n") + yaml
+        return this != ENTRESOL ? all.replaceAll("(?s)\nmemtable:.*?\n(?=\\S)", "\n") + yaml
                 : all.replaceAll("(?m)^( *)store_memory:.*$", "$0\n$1pending_memory: 25%");
     }
 
