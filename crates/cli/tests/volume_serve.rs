@@ -7,7 +7,7 @@ mod interruptible;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -226,6 +226,36 @@ fn a_hangup_ends_nothing_and_a_stop_after_it_is_clean() {
     let status = served.child.wait().unwrap();
     assert!(status.success(), "{status}");
     assert!(!Path::new(&directory.path("nbd")).exists());
+}
+
+#[test]
+fn a_service_manager_hears_that_it_serves_lives_reloads_and_stops() {
+    let directory = Directory::new("notified");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let socket = directory.path("manager");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    // A word that never comes fails the test.
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let word = || {
+        let mut word = [0; 200];
+        let length = manager.recv(&mut word).unwrap();
+        String::from_utf8_lossy(&word[..length]).trim_end().to_owned()
+    };
+    let other_word = || std::iter::repeat_with(word).find(|word| word != "WATCHDOG=1").unwrap();
+    let mut program = interruptible();
+    program.env("NOTIFY_SOCKET", &socket).env("WATCHDOG_USEC", "100000");
+    let served = directory.serve_by(program, &[]);
+    assert_eq!(word(), "READY=1");
+    for _ in 0..2 {
+        assert_eq!(word(), "WATCHDOG=1");
+    }
+    kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    let reloading = other_word();
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert_eq!(other_word(), "READY=1");
+    served.stop();
+    assert_eq!(other_word(), "STOPPING=1");
 }
 
 #[test]

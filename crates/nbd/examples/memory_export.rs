@@ -72,6 +72,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(std::io::stderr(), "listening {:?}", server.ports())?;
     let mut volumes = MemoryVolumes::new(volumes, Arc::new(Gate::default()), 1);
     let began = Instant::now();
-    server.serve(&mut volumes, &|| Moment(began.elapsed().as_nanos() as u64))?;
+    server.serve(&mut volumes, &|| Moment(began.elapsed().as_nanos() as u64), &|| ())?;
     Ok(())
 }

@@ -30,4 +30,4 @@ pub use error::NbdError;
 pub use listen::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};
 pub use metrics::metrics;
 pub use service::{NbdServer, Stopper};
-pub use stall_watch::DeviceWatch;
+pub use stall_watch::{DEVICE_WAIT_MAX, DeviceWatch};

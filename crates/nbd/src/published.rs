@@ -64,7 +64,12 @@ impl Published {
 
     /// Whether the event loop is late with its figures.
     pub(crate) fn is_stale(&self) -> bool {
-        self.shown().at.elapsed() >= STALE
+        self.age() >= STALE
+    }
+
+    /// For how long the event loop has shown no other figures.
+    pub(crate) fn age(&self) -> Duration {
+        self.shown().at.elapsed()
     }
 
     /// The event loop has ended.

@@ -30,7 +30,7 @@ use crate::figures::Figures;
 use crate::listen::{Listening, NbdOptions, NbdPorts};
 use crate::pending::{Asker, Pending};
 use crate::published::Published;
-use crate::stall_watch::StallWatch;
+use crate::stall_watch::{StallWatch, is_spoken_for};
 
 /// A server of volumes, its sockets open. Clients that connect wait until it serves.
 pub struct NbdServer {
@@ -105,12 +105,17 @@ impl NbdServer {
     /// Serves `volumes` until it is stopped; `clock` tells their moments. What the volumes have not
     /// answered within ten seconds of a stop is left to their owner.
     ///
+    /// `alive` is called once a second or more often as long as the event loop goes on, or waits
+    /// for the cache device, though at most for [`DEVICE_WAIT_MAX`](crate::DEVICE_WAIT_MAX). By it
+    /// whoever watches over the process is told.
+    ///
     /// # Errors
     /// The system's event queue fails.
     pub fn serve(
         self,
         volumes: &mut dyn Volumes,
         clock: &dyn Fn() -> Moment,
+        alive: &(dyn Fn() + Sync),
     ) -> Result<(), NbdError> {
         let NbdServer { mut listening, poll, stop } = self;
         let published = Arc::new(Published::new(listening.admin_token.clone()));
@@ -125,10 +130,17 @@ impl NbdServer {
                 scope.spawn(move || admin.serve(&*published));
             }
             let watched = Arc::clone(&published);
-            scope.spawn(move || stall_watch.watch(&watched));
-            let served = service.and_then(|mut service| service.serve(&published)).map_err(system);
+            scope.spawn(move || {
+                let speak = |published: &Published| {
+                    if is_spoken_for(published) {
+                        alive();
+                    }
+                };
+                stall_watch.watch(&watched, &speak);
+            });
+            let served = service.and_then(|mut service| service.serve(&published, alive));
             published.close();
-            served
+            served.map_err(system)
         })
     }
 }
@@ -217,7 +229,7 @@ impl<'a> Service<'a> {
         Ok(service)
     }
 
-    fn serve(&mut self, published: &Published) -> std::io::Result<()> {
+    fn serve(&mut self, published: &Published, alive: &dyn Fn()) -> std::io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut swept = Instant::now();
         let began = Instant::now();
@@ -225,6 +237,7 @@ impl<'a> Service<'a> {
         self.publish(published);
         loop {
             self.turn(&mut events)?;
+            alive();
             if swept.elapsed() >= SWEEP {
                 swept = Instant::now();
                 // While the process did not run, no handshake could go on.

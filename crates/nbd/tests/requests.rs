@@ -505,6 +505,11 @@ fn administrators_are_told_of_a_device_that_does_not_answer_while_the_server_wai
     assert!(answer.contains("\"name\":\"plain\"") && answer.contains(answers), "{answer}");
     let refused = administer(&served, r#"{"command":"flush","volume":"plain"}"#);
     assert!(refused.contains("the server waits for /ssd/cache (the cache), 45 s"), "{refused}");
+    // A watchdog that ended it would have the next one wait for the same device.
+    let before = served.alive.load(Ordering::SeqCst);
+    while served.alive.load(Ordering::SeqCst) == before {
+        std::thread::yield_now();
+    }
     let health = get(&served, "/health");
     assert!(health.starts_with("HTTP/1.1 503") && health.contains("\"stalled\""), "{health}");
     assert!(health.contains("\"device\":\"/ssd/cache (the cache)\""), "{health}");
@@ -521,6 +526,29 @@ fn administrators_are_told_of_a_device_that_does_not_answer_while_the_server_wai
     assert_alive(&mut client, "a device that did not answer");
     let listed = administer(&served, r#"{"command":"list"}"#);
     assert!(listed.contains("\"number\":0"), "{listed}");
+}
+
+#[test]
+fn an_event_loop_that_stands_still_for_no_device_is_not_said_to_live() {
+    let served = Served::start(vec![Volume::new("plain", MIB)]);
+    while served.alive.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    let no_turn = served.gate.turns.lock();
+    while !served.gate.waits.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    let before = served.alive.load(Ordering::SeqCst);
+    // They are answered by what would speak for the loop, round by round.
+    for _ in 0..3 {
+        let answer = administer(&served, r#"{"command":"stat"}"#);
+        assert!(answer.contains("\"ok\":true"), "{answer}");
+    }
+    assert_eq!(served.alive.load(Ordering::SeqCst), before);
+    drop(no_turn);
+    while served.alive.load(Ordering::SeqCst) == before {
+        std::thread::yield_now();
+    }
 }
 
 /// The answer to a request of the HTTP interface.

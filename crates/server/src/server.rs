@@ -323,7 +323,7 @@ fn run(mut config: Config) -> Result<(), ServeError> {
     announce(server.ports())
         .map_err(|error| ServeError::System("the ports cannot be written", error))?;
     info!("ready");
-    let mut systemd = Systemd::ready();
+    let systemd = Systemd::ready();
     while !server.wait_for_stop(Duration::from_millis(50)) {
         systemd.alive();
         let came: Vec<i32> = signals.pending().collect();

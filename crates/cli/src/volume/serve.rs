@@ -135,10 +135,13 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
             _ => stopper.stop(),
         });
     });
-    let served = server.serve(&mut cache, &now).map_err(|e| Failure::CannotRun(e.to_string()));
+    let served = server.serve(&mut cache, &now, &|| systemd.alive());
+    let served = served.map_err(|e| Failure::CannotRun(e.to_string()));
     systemd.stopping();
     info!("stopping: bringing the cache to rest");
-    let watch = DeviceWatch::begin(cache.devices());
+    // How long a stop may take is the unit's `TimeoutStopSec`, and no matter of its watchdog.
+    let ending = Arc::clone(&systemd);
+    let watch = DeviceWatch::begin(cache.devices(), move || ending.alive());
     let closed = cache.close(now()).map_err(Failure::from);
     drop(watch);
     handle.close();

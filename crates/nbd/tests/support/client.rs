@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(crate) struct Served {
     _directory: Scratch,
     pub(crate) ports: NbdPorts,
     pub(crate) gate: Arc<Gate>,
+    /// How often it said that it lives.
+    pub(crate) alive: Arc<AtomicU64>,
     /// Its certificates.
     pub(crate) tls: Option<Arc<Tls>>,
     stopper: Stopper,
@@ -68,14 +71,19 @@ impl Served {
         let (ports, stopper, tls) = (server.ports().clone(), server.stopper(), server.tls());
         let gate = Arc::new(Gate::default());
         let held = Arc::clone(&gate);
+        let alive = Arc::new(AtomicU64::new(0));
+        let heard = Arc::clone(&alive);
         let thread = std::thread::spawn(move || {
             let mut volumes = MemoryVolumes::new(volumes, held, 7);
             // Each look at the clock is a moment later than the last.
             let ticks = Cell::new(0);
             let clock = || Moment(ticks.replace(ticks.get() + 1));
-            server.serve(&mut volumes, &clock).unwrap();
+            let alive = || {
+                heard.fetch_add(1, Ordering::SeqCst);
+            };
+            server.serve(&mut volumes, &clock, &alive).unwrap();
         });
-        Served { _directory: directory, ports, gate, tls, stopper, thread: Some(thread) }
+        Served { _directory: directory, ports, gate, alive, tls, stopper, thread: Some(thread) }
     }
 
     /// A client that agreed on `style` and all contexts.
