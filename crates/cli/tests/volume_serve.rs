@@ -91,6 +91,17 @@ struct Served {
 }
 
 impl Served {
+    /// What the HTTP interface answers to whoever shows `token`.
+    fn get(&self, path: &str, token: &str) -> String {
+        let port = self.line.split("admin=").nth(1).unwrap().trim();
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        let shown = format!("Authorization: Bearer {token}");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{shown}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     fn stop(mut self) {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
         assert!(self.child.wait().unwrap().success());
@@ -104,8 +115,40 @@ impl Drop for Served {
     }
 }
 
-/// Sends one request by simple replies; the bytes of a read.
+/// A service manager that hears of a server.
+struct ServiceWatch {
+    socket: UnixDatagram,
+    path: String,
+}
+
+impl ServiceWatch {
+    fn new(directory: &Directory) -> ServiceWatch {
+        let path = directory.path("manager");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        // A word that never comes fails the test.
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        ServiceWatch { socket, path }
+    }
+
+    fn word(&self) -> String {
+        let mut word = [0; 200];
+        let length = self.socket.recv(&mut word).unwrap();
+        String::from_utf8_lossy(&word[..length]).trim_end().to_owned()
+    }
+
+    /// The next word that says something else than that the server lives.
+    fn other_word(&self) -> String {
+        std::iter::repeat_with(|| self.word()).find(|word| word != "WATCHDOG=1").unwrap()
+    }
+}
+
+/// Sends one request on a connection of its own; the bytes of a read.
 fn ask(socket: &Path, export: &str, request: &Request, payload: &[u8]) -> Vec<u8> {
+    call(&mut connect(socket, export), request, payload)
+}
+
+/// A client that agreed on simple replies.
+fn connect(socket: &Path, export: &str) -> UnixStream {
     let mut stream = UnixStream::connect(socket).unwrap();
     let options = ClientOptions { style: ReplyStyle::Simple, ..ClientOptions::export(export) };
     let mut handshake = ClientHandshake::new(options);
@@ -122,10 +165,15 @@ fn ask(socket: &Path, export: &str, request: &Request, payload: &[u8]) -> Vec<u8
                 input.extend_from_slice(&piece[..length]);
             }
             ClientStep::Continue { consumed } => drop(input.drain(..consumed)),
-            ClientStep::Ready { .. } => break,
+            ClientStep::Ready { .. } => return stream,
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Sends one request; the bytes of a read.
+fn call(stream: &mut UnixStream, request: &Request, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
     request.encode(ReplyStyle::Simple, &mut out).unwrap();
     out.extend_from_slice(payload);
     stream.write_all(&out).unwrap();
@@ -198,19 +246,73 @@ fn figures_of_volumes_are_shown_to_whoever_shows_the_token() {
     std::fs::write(&file, "0123456789abcdef\n").unwrap();
     let served =
         directory.serve_by(interruptible(), &["--admin-port", "0", "--admin-token", &file]);
-    let port = served.line.split("admin=").nth(1).unwrap().trim();
-    let get = |path: &str, headers: &str| {
-        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
-    assert!(get("/metrics", "").starts_with("HTTP/1.1 401"));
-    let shown = get("/metrics", "Authorization: Bearer 0123456789abcdef\r\n");
+    assert!(served.get("/metrics", "").starts_with("HTTP/1.1 401"));
+    let shown = served.get("/metrics", "0123456789abcdef");
     assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
-    assert!(get("/health/live", "").starts_with("HTTP/1.1 200"));
+    assert!(served.get("/health/live", "").starts_with("HTTP/1.1 200"));
     served.stop();
+}
+
+/// It took a restart, which guests noticed.
+#[test]
+fn token_and_level_of_the_log_are_read_again_and_no_client_is_lost() {
+    let directory = Directory::new("reload");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let (token, level, log) =
+        (directory.path("token"), directory.path("level"), directory.path("log"));
+    std::fs::write(&token, "0123456789abcdef\n").unwrap();
+    std::fs::write(&level, "warn\n").unwrap();
+    let manager = ServiceWatch::new(&directory);
+    let mut shell = Command::new("sh");
+    let redirected = "log=$1; shift; exec \"$0\" \"$@\" 2> \"$log\"";
+    shell.args(["-c", redirected, PROGRAM, &log]).env("NOTIFY_SOCKET", &manager.path);
+    let options = ["--admin-port", "0", "--admin-token", &token, "--log-level-file", &level];
+    let served = directory.serve_by(shell, &options);
+    assert_eq!(manager.other_word(), "READY=1");
+    let mut client = connect(&served.socket, "vm1");
+    call(&mut client, &Request::new(Asked::Write, 1, 0, 4), b"kept");
+    let reload = || {
+        kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
+        assert!(manager.other_word().starts_with("RELOADING=1"));
+        assert_eq!(manager.other_word(), "READY=1");
+        std::fs::read_to_string(&log).unwrap()
+    };
+    let opens = |word: &str| served.get("/stats", word).starts_with("HTTP/1.1 200");
+    assert!(opens("0123456789abcdef") && !opens("fedcba9876543210"));
+    // What cannot be used changes nothing.
+    std::fs::write(&token, "short\n").unwrap();
+    std::fs::write(&level, "loud\n").unwrap();
+    let said = reload();
+    assert!(opens("0123456789abcdef"));
+    assert!(said.contains("`admin-token`") && said.contains("log level `loud` found"), "{said}");
+    assert!(!said.contains("INFO"), "the level is warn: {said}");
+    std::fs::write(&token, "fedcba9876543210\n").unwrap();
+    std::fs::write(&level, "debug\n").unwrap();
+    let said = reload();
+    assert!(opens("fedcba9876543210") && !opens("0123456789abcdef"));
+    assert!(said.contains("INFO entresol::volume::serve: the token of the HTTP"), "{said}");
+    drop(connect(&served.socket, "vm1"));
+    let read = Request::new(Asked::Read, 2, 0, 4);
+    assert_eq!(call(&mut client, &read, b""), b"kept", "the client is still there");
+    // An administrator changes the level, and the file takes it back.
+    let set = ["volume", "log-level", "error", "--cache", &directory.path("cache")];
+    let done = Command::new(PROGRAM).args(set).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    drop(client);
+    served.stop();
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(said.matches(" is served").count(), 1, "{said}");
+    assert!(!said.contains("stopped"), "the level is error: {said}");
+}
+
+#[test]
+fn the_level_of_a_log_that_nobody_writes_is_not_changed() {
+    let directory = Directory::new("no-log");
+    let set = ["volume", "log-level", "error", "--cache", &directory.path("cache")];
+    let done = Command::new(PROGRAM).args(set).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.code() == Some(2) && said.contains("no server answers at"), "{said}");
 }
 
 /// Whoever renews certificates sends it; without certificates it changes nothing.
@@ -233,29 +335,20 @@ fn a_service_manager_hears_that_it_serves_lives_reloads_and_stops() {
     let directory = Directory::new("notified");
     let (said, made) = directory.create("vm1");
     assert!(made, "{said}");
-    let socket = directory.path("manager");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    // A word that never comes fails the test.
-    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let word = || {
-        let mut word = [0; 200];
-        let length = manager.recv(&mut word).unwrap();
-        String::from_utf8_lossy(&word[..length]).trim_end().to_owned()
-    };
-    let other_word = || std::iter::repeat_with(word).find(|word| word != "WATCHDOG=1").unwrap();
+    let manager = ServiceWatch::new(&directory);
     let mut program = interruptible();
-    program.env("NOTIFY_SOCKET", &socket).env("WATCHDOG_USEC", "100000");
+    program.env("NOTIFY_SOCKET", &manager.path).env("WATCHDOG_USEC", "100000");
     let served = directory.serve_by(program, &[]);
-    assert_eq!(word(), "READY=1");
+    assert_eq!(manager.word(), "READY=1");
     for _ in 0..2 {
-        assert_eq!(word(), "WATCHDOG=1");
+        assert_eq!(manager.word(), "WATCHDOG=1");
     }
     kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
-    let reloading = other_word();
+    let reloading = manager.other_word();
     assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
-    assert_eq!(other_word(), "READY=1");
+    assert_eq!(manager.other_word(), "READY=1");
     served.stop();
-    assert_eq!(other_word(), "STOPPING=1");
+    assert_eq!(manager.other_word(), "STOPPING=1");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The socket for administrators: a JSON object a line, and one back for each.
 //!
-//! `{"command": "stat"}`, `list`, `flush`, `mode`, `set`, `resize`, `create`, `remove` and `stop`;
-//! answers have `"ok": true`, or `"ok": false` with `"kind"` and `"error"`. The whole of it stands
-//! in `docs/reference/nbd.md`.
+//! `{"command": "stat"}`, `list`, `flush`, `mode`, `set`, `resize`, `create`, `remove`, `log` and
+//! `stop`; answers have `"ok": true`, or `"ok": false` with `"kind"` and `"error"`. The whole of it
+//! stands in `docs/reference/nbd.md`.
 
 use std::io::{self, ErrorKind};
 
 use bytes::Bytes;
+use entresol_host::{LogLevel, set_log_level};
 use entresol_net::Stream;
 use entresol_volume::{
     Dirty, Error, ErrorKind as VolumeErrorKind, Moment, Qos, Request, Tuning, VolumeId, VolumeInfo,
@@ -14,6 +15,7 @@ use entresol_volume::{
 };
 use entresol_wire::json::Json;
 use serde_json::{Map, Value, json};
+use tracing::info;
 
 use crate::output::Output;
 use crate::unanswered;
@@ -183,10 +185,17 @@ fn decide(
             let id = volumes.create(&options, now)?;
             Ok(Begun::Answer(json!({"ok": true, "number": id.0})))
         }
+        "log" => {
+            fields.allow(&["command", "level"])?;
+            let level = fields.text("level")?.parse::<LogLevel>().map_err(invalid)?;
+            set_log_level(level);
+            info!("an administrator sets the level of the log to {}", fields.text("level")?);
+            Ok(Begun::Answer(json!({"ok": true})))
+        }
         "stop" => Ok(Begun::Stop),
         other => Err(invalid(format!(
-            "command: expected stat, list, flush, mode, set, resize, create, remove or stop, found \
-             '{other}'"
+            "command: expected stat, list, flush, mode, set, resize, create, remove, log or stop, \
+             found '{other}'"
         ))),
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use entresol_net::{Address, Admin, Listener, SettingError, Stream, Tls, TlsFiles, Token};
+use entresol_net::{Address, Admin, AdminAccess, Listener, SettingError, Stream, Tls, TlsFiles};
 use entresol_volume::VolumeInfo;
 use entresol_wire::nbd::{BlockSizes, Export, ExportFlags, TlsRule};
 use mio::net::{TcpStream, UnixStream};
@@ -30,8 +30,8 @@ pub struct NbdOptions {
     pub admin_port: Option<u16>,
     /// The address of this machine that the HTTP interface listens on.
     pub admin_bind: String,
-    /// What whoever asks for figures shows.
-    pub admin_token: Option<Token>,
+    /// The file with what whoever asks for figures shows.
+    pub admin_token: Option<PathBuf>,
 }
 
 /// Where clients come from. Sockets that a service manager opened (`LISTEN_FDS`) come in place of
@@ -92,7 +92,7 @@ pub(crate) struct Listening {
     pub(crate) only_client: Option<Stream>,
     pub(crate) control: Option<Listener>,
     pub(crate) admin: Option<Admin>,
-    pub(crate) admin_token: Option<Token>,
+    pub(crate) admin_access: Arc<AdminAccess>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) tls_rule: TlsRule,
     pub(crate) ports: NbdPorts,
@@ -133,13 +133,13 @@ impl Listening {
             None => None,
         };
         ports.control.clone_from(&options.control);
+        let admin_access = Arc::new(AdminAccess::open(options.admin_token.clone())?);
         let admin = match options.admin_port {
-            Some(port) => Some(Admin::open(&options.admin_bind, port)?),
+            Some(port) => Some(Admin::open(&options.admin_bind, port, Arc::clone(&admin_access))?),
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
-        let admin_token = options.admin_token.clone();
-        Ok(Listening { listeners, only_client, control, admin, admin_token, tls, tls_rule, ports })
+        Ok(Listening { listeners, only_client, control, admin, admin_access, tls, tls_rule, ports })
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use entresol_net::{Answer, Asked, Site, Token};
+use entresol_net::{Answer, Asked, Site};
 use entresol_volume::Unanswered;
 use serde_json::{Value, json};
 
@@ -18,7 +18,6 @@ const STALE: Duration = Duration::from_secs(3);
 pub(crate) struct Published {
     shown: Mutex<Shown>,
     closed: AtomicBool,
-    token: Option<Token>,
 }
 
 #[derive(Debug)]
@@ -29,10 +28,10 @@ struct Shown {
 }
 
 impl Published {
-    /// Nothing so far; `token` opens it.
-    pub(crate) fn new(token: Option<Token>) -> Published {
+    /// Nothing so far.
+    pub(crate) fn new() -> Published {
         let shown = Shown { report: json!({}), at: Instant::now(), unanswered: Vec::new() };
-        Published { shown: Mutex::new(shown), closed: AtomicBool::new(false), token }
+        Published { shown: Mutex::new(shown), closed: AtomicBool::new(false) }
     }
 }
 
@@ -103,10 +102,6 @@ impl Published {
 impl Site for Published {
     fn is_stopping(&self) -> bool {
         self.is_closed()
-    }
-
-    fn token(&self) -> Option<&Token> {
-        self.token.as_ref()
     }
 
     fn page(&self, asked: &Asked<'_>) -> Option<Answer> {

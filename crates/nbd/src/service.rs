@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use entresol_device::{Attended, KeepAlive};
-use entresol_net::{Listener, Stream, Tls};
+use entresol_net::{AdminAccess, Listener, Stream, Tls};
 use entresol_volume::{Completion, Moment, Volumes};
 use entresol_wire::nbd::{Availability, TlsRule};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use tracing::error;
+use tracing::{debug, error};
 
 use crate::connection::{Connection, Turn};
 use crate::control::{self, Administrator};
@@ -102,6 +102,11 @@ impl NbdServer {
         self.listening.tls.clone()
     }
 
+    /// Who sees the pages of the HTTP interface, which can be read again while it serves.
+    pub fn admin_access(&self) -> Arc<AdminAccess> {
+        Arc::clone(&self.listening.admin_access)
+    }
+
     /// Serves `volumes` until it is stopped; `clock` tells their moments. What the volumes have not
     /// answered within ten seconds of a stop is left to their owner.
     ///
@@ -118,7 +123,7 @@ impl NbdServer {
         alive: &(dyn Fn() + Sync),
     ) -> Result<(), NbdError> {
         let NbdServer { mut listening, poll, stop } = self;
-        let published = Arc::new(Published::new(listening.admin_token.clone()));
+        let published = Arc::new(Published::new());
         let admin = listening.admin.take();
         let control = listening.control.as_ref().and_then(Listener::another);
         let stall_watch = StallWatch::new(volumes.devices(), control);
@@ -431,6 +436,7 @@ impl<'a> Service<'a> {
         }
         // What it is sent waits for as long as it stands still: a paused guest comes back.
         stream.keep_alive(KeepAlive::after(SILENCE));
+        debug!("client {} is served", stream.addresses().remote);
         self.next_generation = self.next_generation.wrapping_add(1);
         let connection = Box::new(Connection::new(stream, self.next_generation));
         if place == self.connections.len() {
@@ -445,6 +451,7 @@ impl<'a> Service<'a> {
 
     fn remove(&mut self, place: usize) {
         if let Some((_, mut connection)) = self.connections[place].take() {
+            debug!("client {} has left", connection.stream.addresses().remote);
             connection.stream.close();
             connection.leave(&mut self.held_bytes);
             // The descriptor is closed next, which takes it out of the event queue in any case.

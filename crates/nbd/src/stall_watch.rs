@@ -96,7 +96,7 @@ impl DeviceWatch {
     /// Begins; `alive` is called some times a second. Where no thread can be had, nobody is told of
     /// anything.
     pub fn begin(devices: Arc<Devices>, alive: impl Fn() + Send + 'static) -> DeviceWatch {
-        let published = Arc::new(Published::new(None));
+        let published = Arc::new(Published::new());
         let watched = Arc::clone(&published);
         let watch = move || StallWatch::new(devices, None).watch(&watched, &|_| alive());
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(watch).ok();

@@ -1,17 +1,20 @@
 //! Pages over HTTP, for the people who run a server and their tools.
 //!
 //! One thread serves at most 64 clients, so what it holds is bounded: a request has at most 8 KiB,
-//! a client has five seconds to send it and five to take the answer. What there
-//! is to see is the [`Site`]'s, and who may see it.
+//! a client has five seconds to send it and five to take the answer. What there is to see is the
+//! [`Site`]'s; who may see it, the [`AdminAccess`]'.
 
+mod access;
 mod asked;
 mod token;
 mod visitors;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::error::SettingError;
+pub use access::AdminAccess;
 pub use asked::{Asked, Standing};
 pub use token::Token;
 use visitors::{Door, Visitors};
@@ -39,6 +42,7 @@ const PAGE_HEADERS: &str = "Content-Security-Policy: default-src 'none'; style-s
 pub struct Admin {
     door: Door,
     address: SocketAddr,
+    access: Arc<AdminAccess>,
 }
 
 /// What the HTTP interface shows.
@@ -51,11 +55,6 @@ pub trait Site: Sync {
 
     /// What whoever shows no token gets at `path` instead of a refusal: how to show one.
     fn threshold(&self, _path: &str) -> Option<Answer> {
-        None
-    }
-
-    /// What whoever asks has to show, but for `/health` and what is below it; `None`: all may ask.
-    fn token(&self) -> Option<&Token> {
         None
     }
 }
@@ -72,11 +71,11 @@ pub struct Answer {
 }
 
 impl Admin {
-    /// Listens on `port` of the address `bind`.
+    /// Listens on `port` of the address `bind`, for whom `access` lets in.
     ///
     /// # Errors
     /// `bind` is no address, or one that cannot be listened on.
-    pub fn open(bind: &str, port: u16) -> Result<Admin, SettingError> {
+    pub fn open(bind: &str, port: u16, access: Arc<AdminAccess>) -> Result<Admin, SettingError> {
         let ip = bind.parse::<IpAddr>().map_err(|_| {
             let detail = format!(
                 "expected an address of this machine such as 127.0.0.1, or 0.0.0.0 for all of \
@@ -87,7 +86,7 @@ impl Admin {
         let listen = || -> io::Result<Admin> {
             let door = Door::open(SocketAddr::new(ip, port))?;
             let address = door.address()?;
-            Ok(Admin { door, address })
+            Ok(Admin { door, address, access: Arc::clone(&access) })
         };
         listen().map_err(|error| {
             SettingError::cannot_listen("admin-port", &format!("{ip}:{port}"), &error)
@@ -104,12 +103,12 @@ impl Admin {
     /// # Errors
     /// The system does not let it wait. A client's trouble is its own.
     pub fn serve(self, site: &dyn Site) -> io::Result<()> {
-        Visitors::new(self.door, site).serve()
+        Visitors::new(self.door, &self.access, site).serve()
     }
 }
 
 /// The answer to `request`; `None` if it is not complete.
-fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
+fn answer(request: &[u8], access: &AdminAccess, site: &dyn Site) -> Option<Answer> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
@@ -125,9 +124,10 @@ fn answer(request: &[u8], site: &dyn Site) -> Option<Answer> {
     };
     let (path, query) = path_of(parsed.path.unwrap_or_default());
     let is_open = path == "/health" || path.starts_with("/health/");
-    let shown = site.token().filter(|token| token.is_shown_by(parsed.headers));
+    let token = access.token();
+    let shown = token.as_ref().filter(|token| token.is_shown_by(parsed.headers));
     let answer = match shown {
-        None if site.token().is_some() && !is_open => {
+        None if token.is_some() && !is_open => {
             site.threshold(path).unwrap_or_else(|| plain(NOBODY))
         }
         Some(token) if path == SIGN_IN => signed(&token.cookie(parsed.headers)),

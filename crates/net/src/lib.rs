@@ -14,7 +14,7 @@ mod polled;
 mod stream;
 mod tls;
 
-pub use admin::{Admin, Answer, Asked, Site, Standing, Token};
+pub use admin::{Admin, AdminAccess, Answer, Asked, Site, Standing, Token};
 pub use error::SettingError;
 pub use listener::{Address, Listener};
 pub use polled::PolledSocket;

@@ -7,7 +7,7 @@ mod stats;
 
 use entresol_device::PendingIo;
 use entresol_host::STALLED;
-use entresol_net::{Answer, Asked, Site, Token};
+use entresol_net::{Answer, Asked, Site};
 use serde_json::{Value, json};
 
 use crate::shared::Shared;
@@ -15,10 +15,6 @@ use crate::shared::Shared;
 impl Site for Shared {
     fn is_stopping(&self) -> bool {
         Shared::is_stopping(self)
-    }
-
-    fn token(&self) -> Option<&Token> {
-        self.admin_token.as_ref()
     }
 
     fn threshold(&self, path: &str) -> Option<Answer> {

@@ -1,5 +1,5 @@
-//! What a running server reads again when it is asked to: its users, its certificates, and its
-//! configuration file. What cannot be used leaves everything as it was.
+//! What a running server reads again when it is asked to: its users, its certificates, the token of
+//! the HTTP interface, and its configuration file. What cannot be used leaves everything as it was.
 //!
 //! A client that is there stays who it is, until it says that it is somebody else.
 
@@ -28,6 +28,14 @@ pub(crate) fn all(shared: &Shared) -> Result<(), Vec<String>> {
         Some(Err(why)) => {
             let why = ConfigError::from(why);
             refused.push(format!("{why}; certificates stay as they were"));
+        }
+        None => {}
+    }
+    match shared.admin_access.reload_token() {
+        Some(Ok(())) => info!("the token of the HTTP interface is read again"),
+        Some(Err(why)) => {
+            let why = ConfigError::from(why);
+            refused.push(format!("{why}; the token stays as it was"));
         }
         None => {}
     }

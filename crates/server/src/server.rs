@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use entresol_host::{Systemd, Upkeep, allow_open_files, keep, now, start_log};
-use entresol_net::{Admin, Listener, Stream, Tls, TlsFiles, Token};
+use entresol_net::{Admin, AdminAccess, Listener, Stream, Tls, TlsFiles};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -76,7 +76,7 @@ struct Doors {
     listeners: Vec<Listener>,
     ports: Ports,
     admin: Option<Admin>,
-    admin_token: Option<Token>,
+    admin_access: Arc<AdminAccess>,
 }
 
 impl Doors {
@@ -90,21 +90,21 @@ impl Doors {
         let files = TlsFiles::from_options(files.0, files.1, files.2)?;
         let tls = files.map(Tls::open).transpose()?.map(Arc::new);
         let (listeners, mut ports) = listen::open(config, &users, tls.as_ref())?;
+        let admin_access = Arc::new(AdminAccess::open(config.admin_token())?);
         let admin = match config.admin_port() {
-            Some(port) => Some(Admin::open(config.admin_bind(), port)?),
+            Some(port) => Some(Admin::open(config.admin_bind(), port, Arc::clone(&admin_access))?),
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
-        let admin_token = config.admin_token().as_deref().map(Token::read).transpose()?;
         let open = ports.admin.filter(|address| !address.ip().is_loopback());
-        if let Some(open) = open.filter(|_| admin_token.is_none()) {
+        if let Some(open) = open.filter(|_| admin_access.token().is_none()) {
             warn!(
                 "the HTTP interface at {open} can be reached from other machines and asks for no \
                  password: whoever reaches it sees all figures, and no entries; `admin-token` \
                  names a file with a word to ask for"
             );
         }
-        Ok(Doors { users, tls, listeners, ports, admin, admin_token })
+        Ok(Doors { users, tls, listeners, ports, admin, admin_access })
     }
 
     /// Serves `tier`, `early` clients first; returns once others can connect.
@@ -114,7 +114,7 @@ impl Doors {
         tier: Arc<Tiered>,
         early: Vec<Stream>,
     ) -> Result<RunningServer, ServeError> {
-        let Doors { users, tls, listeners, ports, admin, admin_token } = self;
+        let Doors { users, tls, listeners, ports, admin, admin_access } = self;
         let system = |error| ServeError::System("an event queue cannot be made", error);
         let mut polls = Vec::new();
         let mut wakers = Vec::new();
@@ -134,7 +134,7 @@ impl Doors {
             config,
             users,
             tls,
-            admin_token,
+            admin_access,
             wakers,
             verifier,
             savers,

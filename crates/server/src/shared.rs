@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use entresol_device::PendingIo;
 use entresol_host::{FIGURES_WAIT, PendingAges, now, set_log_level};
-use entresol_net::{Stream, Tls, Token};
+use entresol_net::{AdminAccess, Stream, Tls};
 use entresol_tier::{Error, Snapshot, SnapshotSegment, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     /// Who may do what.
     users: RwLock<Arc<Users>>,
     pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) admin_token: Option<Token>,
+    pub(crate) admin_access: Arc<AdminAccess>,
     /// Who is connected.
     pub(crate) clients: Clients,
     /// Who watches every command.
@@ -191,7 +191,7 @@ pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) users: Users,
     pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) admin_token: Option<Token>,
+    pub(crate) admin_access: Arc<AdminAccess>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,
@@ -220,7 +220,7 @@ impl Shared {
             config: Mutex::new(parts.config),
             users: RwLock::new(Arc::new(parts.users)),
             tls: parts.tls,
-            admin_token: parts.admin_token,
+            admin_access: parts.admin_access,
             clients: Clients::default(),
             monitors: Monitors::default(),
             absences: Arc::default(),

@@ -153,6 +153,35 @@ fn the_end_of_the_certificate_is_told_as_of_the_last_reload() {
 }
 
 #[test]
+fn the_token_of_the_http_interface_is_read_again() {
+    let directory = TempDir::new();
+    let file = directory.path("token");
+    std::fs::write(&file, "0123456789abcdef\n").unwrap();
+    let mut config = Config::default();
+    for (key, value) in
+        [("port", "0"), ("admin-port", "0"), ("admin-token", file.to_str().unwrap())]
+    {
+        config.set(key, value).unwrap();
+    }
+    let server = Server::start(config, store(None)).unwrap();
+    let opens = |word: &str| {
+        let mut stream = TcpStream::connect(server.ports().admin.unwrap()).unwrap();
+        let request = format!("GET /stats HTTP/1.1\r\nAuthorization: Bearer {word}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200")
+    };
+    std::fs::write(&file, "short\n").unwrap();
+    let refused = server.reload().unwrap_err();
+    assert!(refused[0].ends_with("the token stays as it was"), "{refused:?}");
+    assert!(opens("0123456789abcdef"));
+    std::fs::write(&file, "fedcba9876543210\n").unwrap();
+    server.reload().unwrap();
+    assert!(opens("fedcba9876543210") && !opens("0123456789abcdef"));
+}
+
+#[test]
 fn files_that_cannot_be_used_leave_everything_as_it_was() {
     let reloaded = Reloaded::start();
     let before = trusting(&reloaded.directory.path("cert"));

@@ -7,6 +7,7 @@ mod change;
 mod check;
 mod control;
 mod create;
+mod log_level;
 mod reach;
 mod resize;
 mod serve;
@@ -32,6 +33,8 @@ pub(crate) enum VolumeCommand {
     Mode(change::ModeArgs),
     /// Change a volume's options
     Set(set::SetArgs),
+    /// Change how much the log of a running server says
+    LogLevel(log_level::LogLevelArgs),
     /// Read every cached block and hold it against the backing
     Check(check::CheckArgs),
     /// Take over the size that a volume's backing has now
@@ -51,6 +54,7 @@ pub(crate) fn run(command: &VolumeCommand) -> Outcome<()> {
         VolumeCommand::Flush(args) => change::flush(args),
         VolumeCommand::Mode(args) => change::mode(args),
         VolumeCommand::Set(args) => set::run(args),
+        VolumeCommand::LogLevel(args) => log_level::run(args),
         VolumeCommand::Check(args) => check::run(args),
         VolumeCommand::Resize(args) => resize::resize(args),
         VolumeCommand::Adopt(args) => adopt::run(args),

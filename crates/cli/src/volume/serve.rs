@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use entresol_device::Force;
-use entresol_host::{LogFormat, LogLevel, Systemd, allow_open_files, start_log};
+use entresol_host::{LogFormat, Systemd, allow_open_files, set_log_level, start_log};
 use entresol_nbd::{
-    Access, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand, TlsFiles, Token,
+    Access, AdminAccess, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand,
+    TlsFiles,
 };
 use entresol_volume::Volumes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -18,6 +18,7 @@ use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
 use super::cache::{CacheArgs, now};
+use super::log_level::LevelArgs;
 use crate::failure::{Failure, Outcome};
 
 /// Options of `entresol volume serve`.
@@ -75,10 +76,8 @@ pub(crate) struct ServeArgs {
     /// Open backings although they are in use elsewhere
     #[arg(long)]
     force: bool,
-    /// The log, on the standard error stream, has lines of this level and those before it
-    #[arg(long, value_name = "LEVEL", default_value = "info",
-          value_parser = PossibleValuesParser::new(LogLevel::NAMES))]
-    log_level: String,
+    #[command(flatten)]
+    level: LevelArgs,
     /// How a line of the log looks: for people, or an object of JSON for programs
     #[arg(long, value_enum, default_value_t = LogForm::Text)]
     log_format: LogForm,
@@ -125,13 +124,14 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     }
     let stopper = server.stopper();
     let handle = signals.handle();
-    let tls = server.tls();
+    let files =
+        Files { tls: server.tls(), admin: server.admin_access(), level: args.level.clone() };
     announce(args, server.ports())?;
     let systemd = Arc::new(Systemd::ready());
     let told = Arc::clone(&systemd);
     let watcher = std::thread::spawn(move || {
         signals.forever().for_each(|signal| match signal {
-            SIGHUP => told.reload(|| reload(tls.as_deref())),
+            SIGHUP => told.reload(|| files.read_again()),
             _ => stopper.stop(),
         });
     });
@@ -152,20 +152,39 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads the certificates again; clients that are there go on.
-fn reload(tls: Option<&Tls>) {
-    match tls.map(Tls::reload) {
-        None => info!("there are no certificates to be read again"),
-        Some(Ok(())) => info!("certificates are read again"),
-        Some(Err(why)) => {
-            error!("key `{}`: {}; certificates stay as they were", why.key(), why.detail());
+/// What the server reads again when it is asked to.
+struct Files {
+    tls: Option<Arc<Tls>>,
+    admin: Arc<AdminAccess>,
+    level: LevelArgs,
+}
+
+impl Files {
+    /// Reads all of it again; clients that are there go on. What cannot be used leaves things as
+    /// they were.
+    fn read_again(&self) {
+        match self.level.read() {
+            // First, so that the other lines are of the new level.
+            Ok(level) => set_log_level(level),
+            Err(why) => error!("{why}; the level of the log stays as it was"),
+        }
+        let parts = [
+            ("certificates are", self.tls.as_ref().map(|tls| tls.reload())),
+            ("the token of the HTTP interface is", self.admin.reload_token()),
+        ];
+        for (what, read) in parts {
+            match read {
+                None => {}
+                Some(Ok(())) => info!("{what} read again"),
+                Some(Err(why)) => error!("{what} as before: {why}"),
+            }
         }
     }
 }
 
 impl ServeArgs {
     fn start_log(&self) -> Outcome<()> {
-        let level = self.log_level.parse().map_err(Failure::CannotRun)?;
+        let level = self.level.read().map_err(Failure::CannotRun)?;
         start_log(
             level,
             match self.log_format {
@@ -192,8 +211,6 @@ impl ServeArgs {
                 unix_mode: self.unix_mode,
             },
         };
-        let token = self.admin_token.as_deref().map(Token::read).transpose();
-        let admin_token = token.map_err(|error| Failure::CannotRun(error.to_string()))?;
         Ok(NbdOptions {
             listen,
             tls: files.map_err(|error| Failure::CannotRun(error.to_string()))?,
@@ -205,7 +222,7 @@ impl ServeArgs {
             control: self.cache.control_to_open(),
             admin_port: self.admin_port,
             admin_bind: self.admin_bind.clone(),
-            admin_token,
+            admin_token: self.admin_token.clone(),
         })
     }
 }

@@ -12,7 +12,7 @@ use entresol_device::Attended;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
-use super::{Answer, Site, answer};
+use super::{AdminAccess, Answer, Site, answer};
 
 /// Clients at a time.
 const PLACES: usize = 64;
@@ -39,6 +39,7 @@ pub(super) struct Visitors<'a> {
     patience: Duration,
     /// While the process did not run, nobody could be late.
     attended: Attended,
+    access: &'a AdminAccess,
     site: &'a dyn Site,
 }
 
@@ -74,7 +75,7 @@ impl Door {
 }
 
 impl<'a> Visitors<'a> {
-    pub(super) fn new(door: Door, site: &'a dyn Site) -> Visitors<'a> {
+    pub(super) fn new(door: Door, access: &'a AdminAccess, site: &'a dyn Site) -> Visitors<'a> {
         let Door { poll, listener } = door;
         let places = [const { None }; PLACES];
         Visitors {
@@ -84,6 +85,7 @@ impl<'a> Visitors<'a> {
             waited_for: true,
             patience: PATIENCE,
             attended: Attended::default(),
+            access,
             site,
         }
     }
@@ -163,7 +165,7 @@ impl<'a> Visitors<'a> {
         let Some(visitor) = &mut self.places[place] else { return };
         // A client that breaks off gets no answer; there is nothing else to do about it.
         let was_asking = visitor.answer.is_none();
-        if visitor.go_on(self.site).unwrap_or(Next::Leaves) == Next::Leaves {
+        if visitor.go_on(self.access, self.site).unwrap_or(Next::Leaves) == Next::Leaves {
             self.places[place] = None;
         } else if was_asking && visitor.answer.is_some() {
             visitor.deadline = Instant::now() + self.patience;
@@ -181,7 +183,7 @@ impl<'a> Visitors<'a> {
 
 impl Visitor {
     /// Reads and writes what can be without waiting.
-    fn go_on(&mut self, site: &dyn Site) -> io::Result<Next> {
+    fn go_on(&mut self, access: &AdminAccess, site: &dyn Site) -> io::Result<Next> {
         while self.answer.is_none() {
             let mut piece = [0; 2048];
             let length = match self.stream.read(&mut piece) {
@@ -190,7 +192,7 @@ impl Visitor {
                 read => read?,
             };
             self.request.extend_from_slice(&piece[..length]);
-            self.answer = answer(&self.request, site).as_ref().map(Answer::encode);
+            self.answer = answer(&self.request, access, site).as_ref().map(Answer::encode);
             if self.answer.is_none() && length == 0 {
                 return Ok(Next::Leaves);
             }
@@ -254,10 +256,10 @@ mod tests {
 
     #[test]
     fn a_crowd_is_let_in_by_turns_with_those_who_are_served() {
-        let page = Page::default();
+        let (page, access) = (Page::default(), AdminAccess::open(None).unwrap());
         let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let crowd = connected(door.address().unwrap(), 2 * PLACES);
-        let mut visitors = Visitors::new(door, &page);
+        let mut visitors = Visitors::new(door, &access, &page);
         let rests = [(); 3].map(|()| visitors.welcome());
         assert_eq!(rests, [Duration::ZERO, Duration::ZERO, POLL_INTERVAL]);
         let (gone, left) = crowd.split_at(PLACES);
@@ -267,10 +269,10 @@ mod tests {
 
     #[test]
     fn who_takes_too_long_loses_the_place() {
-        let page = Page::default();
+        let (page, access) = (Page::default(), AdminAccess::open(None).unwrap());
         let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let stream = TcpStream::connect(door.address().unwrap()).unwrap();
-        let mut visitors = Visitors::new(door, &page);
+        let mut visitors = Visitors::new(door, &access, &page);
         visitors.welcome();
         let came = visitors.places[0].as_ref().unwrap().came;
         visitors.dismiss_late(came + PATIENCE);
@@ -281,12 +283,14 @@ mod tests {
 
     /// With clients that may take as long as the machine does.
     fn while_served(body: &dyn Fn(SocketAddr)) {
-        let page = Page::default();
+        let (page, access) = (Page::default(), AdminAccess::open(None).unwrap());
         let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = door.address().unwrap();
         std::thread::scope(|scope| {
-            let mut visitors =
-                Visitors { patience: Duration::from_secs(3600), ..Visitors::new(door, &page) };
+            let mut visitors = Visitors {
+                patience: Duration::from_secs(3600),
+                ..Visitors::new(door, &access, &page)
+            };
             scope.spawn(move || visitors.serve().unwrap());
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(address)));
             page.stops.store(true, Ordering::Relaxed);
