@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use entresol_wire::nbd::{
@@ -18,6 +19,8 @@ use entresol_wire::nbd::{
 use interruptible::interruptible;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_entresol");
 
@@ -91,10 +94,25 @@ struct Served {
 }
 
 impl Served {
+    fn admin(&self) -> TcpStream {
+        let port = self.line.split("admin=").nth(1).unwrap().trim();
+        TcpStream::connect(format!("127.0.0.1:{port}")).unwrap()
+    }
+
+    /// What the HTTP interface answers by TLS to a client that trusts as `config` says.
+    fn get_by_tls(&self, path: &str, config: &Arc<ClientConfig>) -> std::io::Result<String> {
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::clone(config), name).unwrap();
+        let mut stream = StreamOwned::new(connection, self.admin());
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
     /// What the HTTP interface answers to whoever shows `token`.
     fn get(&self, path: &str, token: &str) -> String {
-        let port = self.line.split("admin=").nth(1).unwrap().trim();
-        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        let mut stream = self.admin();
         let shown = format!("Authorization: Bearer {token}");
         write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{shown}\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -304,6 +322,47 @@ fn token_and_level_of_the_log_are_read_again_and_no_client_is_lost() {
     let said = std::fs::read_to_string(&log).unwrap();
     assert_eq!(said.matches(" is served").count(), 1, "{said}");
     assert!(!said.contains("stopped"), "the level is error: {said}");
+}
+
+#[test]
+fn figures_are_shown_by_tls_and_its_certificate_is_read_again() {
+    let directory = Directory::new("admin-tls");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let (cert, key) = (directory.path("cert"), directory.path("key"));
+    let first = certify(&cert, &key);
+    let manager = ServiceWatch::new(&directory);
+    let mut program = interruptible();
+    program.env("NOTIFY_SOCKET", &manager.path);
+    let options = ["--admin-port", "0", "--admin-tls-cert", &cert, "--admin-tls-key", &key];
+    let served = directory.serve_by(program, &options);
+    assert_eq!(manager.other_word(), "READY=1");
+    let mut client = connect(&served.socket, "vm1");
+    assert!(served.get_by_tls("/health/ready", &first).unwrap().starts_with("HTTP/1.1 200"));
+    let metrics = served.get_by_tls("/metrics", &first).unwrap();
+    assert!(metrics.contains("entresol_volume_exports{state=\"served\"} 1"), "{metrics}");
+    let second = certify(&cert, &key);
+    assert!(served.get_by_tls("/health", &first).is_ok(), "it is not read yet");
+    kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    assert!(manager.other_word().starts_with("RELOADING=1"));
+    assert_eq!(manager.other_word(), "READY=1");
+    assert!(served.get_by_tls("/health", &first).is_err(), "the old one is shown");
+    assert!(served.get_by_tls("/health", &second).unwrap().starts_with("HTTP/1.1 200"));
+    call(&mut client, &Request::new(Asked::Read, 1, 0, 4), b"");
+    served.stop();
+}
+
+/// Writes a new certificate and its key; how a client that trusts it speaks TLS.
+fn certify(cert: &str, key: &str) -> Arc<ClientConfig> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(cert, made.cert.pem()).unwrap();
+    std::fs::write(key, made.key_pair.serialize_pem()).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 #[test]

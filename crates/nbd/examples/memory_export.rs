@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use entresol_nbd::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles};
+use entresol_nbd::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles, TlsPort};
 use entresol_volume::Moment;
 use memory_volumes::{Gate, MemoryVolumes, Volume};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         admin_port: None,
         admin_bind: "127.0.0.1".to_owned(),
         admin_token: None,
+        admin_tls: None,
     };
     let mut volume = Volume::new("memory", 64 << 20);
     let mut volumes = Vec::new();
@@ -56,7 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--tls" => {
                 let (certificate, key) = (PathBuf::from(next()?), PathBuf::from(next()?));
                 let authority = words.next_if(|word| !word.starts_with("--")).map(PathBuf::from);
-                options.tls = Some(TlsFiles { certificate, key, client_authority: authority });
+                options.tls = TlsFiles::from_options(
+                    TlsPort::Clients,
+                    Some(certificate),
+                    Some(key),
+                    authority,
+                )?;
             }
             "--control" => options.control = Some(PathBuf::from(next()?)),
             "--admin-port" => options.admin_port = Some(next()?.parse()?),

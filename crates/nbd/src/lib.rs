@@ -25,7 +25,7 @@ mod unanswered;
 mod validate;
 
 pub use connection::RESIDENCY_CONTEXT;
-pub use entresol_net::{AdminAccess, SettingError, Tls, TlsFiles};
+pub use entresol_net::{AdminAccess, SettingError, Tls, TlsFiles, TlsPort};
 pub use error::NbdError;
 pub use listen::{Access, Listen, NbdOptions, NbdPorts, TlsDemand};
 pub use metrics::metrics;

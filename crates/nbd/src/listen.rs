@@ -32,6 +32,8 @@ pub struct NbdOptions {
     pub admin_bind: String,
     /// The file with what whoever asks for figures shows.
     pub admin_token: Option<PathBuf>,
+    /// Certificates of the HTTP interface, for TLS.
+    pub admin_tls: Option<TlsFiles>,
 }
 
 /// Where clients come from. Sockets that a service manager opened (`LISTEN_FDS`) come in place of
@@ -133,7 +135,8 @@ impl Listening {
             None => None,
         };
         ports.control.clone_from(&options.control);
-        let admin_access = Arc::new(AdminAccess::open(options.admin_token.clone())?);
+        let admin_access =
+            Arc::new(AdminAccess::open(options.admin_token.clone(), options.admin_tls.clone())?);
         let admin = match options.admin_port {
             Some(port) => Some(Admin::open(&options.admin_bind, port, Arc::clone(&admin_access))?),
             None => None,

@@ -7,7 +7,7 @@ mod support;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use entresol_nbd::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles};
+use entresol_nbd::{Access, Listen, NbdOptions, NbdServer, TlsDemand, TlsFiles, TlsPort};
 use entresol_wire::nbd::{
     ClientOptions, Command, ErrorKind, Refusal, ReplyStyle, Request, Security, TlsWish,
 };
@@ -50,6 +50,7 @@ impl Authority {
             path
         };
         TlsFiles {
+            port: TlsPort::Clients,
             certificate: write("cert", certificate.pem()),
             key: write("key", key.serialize_pem()),
             client_authority: client_authority.map(|a| write("ca", a.certificate.pem())),
@@ -178,6 +179,7 @@ fn addresses_that_others_reach_are_refused_unless_clients_are_known() {
             admin_port: None,
             admin_bind: "127.0.0.1".to_owned(),
             admin_token: None,
+            admin_tls: None,
         })
     };
     let known = authority.files(Some(&authority));
@@ -214,6 +216,7 @@ fn a_key_that_cannot_be_used_is_refused_with_its_file_and_what_can_be() {
         admin_port: None,
         admin_bind: "127.0.0.1".to_owned(),
         admin_token: None,
+        admin_tls: None,
     };
     let refused = NbdServer::open(&options).unwrap_err().to_string();
     assert!(refused.contains(&key.display().to_string()), "{refused}");

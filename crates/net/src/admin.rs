@@ -2,10 +2,11 @@
 //!
 //! One thread serves at most 64 clients, so what it holds is bounded: a request has at most 8 KiB,
 //! a client has five seconds to send it and five to take the answer. What there is to see is the
-//! [`Site`]'s; who may see it, the [`AdminAccess`]'.
+//! [`Site`]'s; who may see it, and whether by TLS, the [`AdminAccess`]'.
 
 mod access;
 mod asked;
+mod channel;
 mod token;
 mod visitors;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use crate::error::SettingError;
 pub use access::AdminAccess;
 pub use asked::{Asked, Standing};
+use channel::Channel;
 pub use token::Token;
 use visitors::{Door, Visitors};
 
@@ -27,6 +29,9 @@ const HEADERS_MAX: usize = 64;
 const NOT_ALLOWED: &str = "405 Method Not Allowed";
 /// The status of who shows no token, or another one (RFC 9110, 15.5.2).
 const NOBODY: &str = "401 Unauthorized";
+/// The status of who shows no certificate where one is asked for, and can show none any more on the
+/// same connection (RFC 9110, 15.5.4).
+const UNCERTIFIED: &str = "403 Forbidden";
 /// Where a browser shows the token once, and gets a cookie for it.
 const SIGN_IN: &str = "/console/sign-in";
 /// Where the browser gives that cookie back.
@@ -108,7 +113,12 @@ impl Admin {
 }
 
 /// The answer to `request`; `None` if it is not complete.
-fn answer(request: &[u8], access: &AdminAccess, site: &dyn Site) -> Option<Answer> {
+fn answer(
+    request: &[u8],
+    channel: Channel,
+    access: &AdminAccess,
+    site: &dyn Site,
+) -> Option<Answer> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
@@ -125,13 +135,14 @@ fn answer(request: &[u8], access: &AdminAccess, site: &dyn Site) -> Option<Answe
     let (path, query) = path_of(parsed.path.unwrap_or_default());
     let is_open = path == "/health" || path.starts_with("/health/");
     let token = access.token();
-    let shown = token.as_ref().filter(|token| token.is_shown_by(parsed.headers));
+    let shown = token.as_ref().filter(|token| token.is_shown_by(parsed.headers, channel));
     let answer = match shown {
+        _ if access.refuses(channel) && !is_open => plain(UNCERTIFIED),
         None if token.is_some() && !is_open => {
             site.threshold(path).unwrap_or_else(|| plain(NOBODY))
         }
-        Some(token) if path == SIGN_IN => signed(&token.cookie(parsed.headers)),
-        Some(_) if path == SIGN_OUT => signed(&token::no_cookie(parsed.headers)),
+        Some(token) if path == SIGN_IN => signed(&token.cookie(parsed.headers, channel)),
+        Some(_) if path == SIGN_OUT => signed(&token::no_cookie(parsed.headers, channel)),
         _ => {
             let standing = if shown.is_some() { Standing::Known } else { Standing::Anybody };
             let asked = Asked { path, query, standing };
@@ -149,9 +160,11 @@ fn signed(cookie: &str) -> Answer {
 
 /// The path of a target, which may be a whole address (RFC 9112, 3.2.2), and its query.
 fn path_of(target: &str) -> (&str, &str) {
-    const SCHEME: &str = "http://";
-    let scheme = target.get(..SCHEME.len()).filter(|start| start.eq_ignore_ascii_case(SCHEME));
-    let path = match scheme.map(|scheme| &target[scheme.len()..]) {
+    let after = |scheme: &str| {
+        let start = target.get(..scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then(|| &target[scheme.len()..])
+    };
+    let path = match after("http://").or_else(|| after("https://")) {
         Some(address) => address.find('/').map_or("/", |start| &address[start..]),
         None => target,
     };

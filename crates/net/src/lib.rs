@@ -19,4 +19,4 @@ pub use error::SettingError;
 pub use listener::{Address, Listener};
 pub use polled::PolledSocket;
 pub use stream::{Addresses, Stream};
-pub use tls::{Tls, TlsFiles};
+pub use tls::{Tls, TlsFiles, TlsPort};

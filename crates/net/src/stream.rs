@@ -163,6 +163,16 @@ impl Stream {
         }
     }
 
+    /// Whether it speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether the peer showed a certificate, which the handshake then found to be in order.
+    pub fn has_shown_certificate(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.peer_certificates().is_some())
+    }
+
     /// Whether bytes that were taken are not with the socket yet.
     pub fn holds_output(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())

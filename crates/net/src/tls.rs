@@ -10,9 +10,21 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::error::SettingError;
 
+/// The port that speaks TLS, which tells the options that name its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsPort {
+    /// That of clients (`tls-cert`, …). Where certificates are asked for, one without is refused.
+    Clients,
+    /// That of the HTTP interface (`admin-tls-cert`, …). Where certificates are asked for, one
+    /// without is let in, as probes have none; what it sees is the matter of what answers it.
+    Admin,
+}
+
 /// The files that TLS is made of, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
+    /// The port that they are for.
+    pub port: TlsPort,
     /// The server's certificate, and those between it and the authority.
     pub certificate: PathBuf,
     /// The certificate's private key.
@@ -23,23 +35,25 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// The files named by the options `tls-cert`, `tls-key` and `tls-client-ca`; `None` if there
-    /// are none of the first two.
+    /// The files of `port` named by its options `tls-cert`, `tls-key` and `tls-client-ca`; `None`
+    /// if there are none of the first two.
     ///
     /// # Errors
     /// One of the first two comes without the other, or the third without both.
     pub fn from_options(
+        port: TlsPort,
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
         client_authority: Option<PathBuf>,
     ) -> Result<Option<TlsFiles>, SettingError> {
         let alone = |missing: &str, given: &str| {
+            let given = port.option(given);
             let detail = format!("expected a file, found none; `{given}` is given and needs it");
-            Err(wrong(missing, detail))
+            Err(port.wrong(missing, detail))
         };
         match (certificate, key) {
             (Some(certificate), Some(key)) => {
-                Ok(Some(TlsFiles { certificate, key, client_authority }))
+                Ok(Some(TlsFiles { port, certificate, key, client_authority }))
             }
             (Some(_), None) => alone("tls-key", "tls-cert"),
             (None, Some(_)) => alone("tls-cert", "tls-key"),
@@ -51,7 +65,7 @@ impl TlsFiles {
     /// When the first of the certificates ends that the server shows, seconds since the epoch;
     /// `None`, if one of them is no certificate of X.509.
     fn end_seconds(&self) -> Result<Option<i64>, SettingError> {
-        let chain = certificates("tls-cert", &self.certificate)?;
+        let chain = self.port.certificates("tls-cert", &self.certificate)?;
         let ends = chain.iter().map(|certificate| {
             let parsed = x509_parser::parse_x509_certificate(certificate).ok();
             parsed.map(|(_, certificate)| certificate.validity().not_after.timestamp())
@@ -64,9 +78,10 @@ impl TlsFiles {
     /// # Errors
     /// A file cannot be read or does not hold what it should.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, SettingError> {
-        let TlsFiles { certificate, key, client_authority } = self;
-        let chain = certificates("tls-cert", certificate)?;
-        let key = private_key(key)?;
+        let TlsFiles { port, certificate, key, client_authority } = self;
+        let wrong = |option: &str, detail: String| port.wrong(option, detail);
+        let chain = port.certificates("tls-cert", certificate)?;
+        let key = port.private_key(key)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -75,7 +90,7 @@ impl TlsFiles {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
-                for authority in certificates("tls-client-ca", path)? {
+                for authority in port.certificates("tls-client-ca", path)? {
                     roots
                         .add(authority)
                         .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
@@ -83,9 +98,13 @@ impl TlsFiles {
                 let verifier = WebPkiClientVerifier::builder_with_provider(
                     Arc::new(roots),
                     Arc::clone(&provider),
-                )
-                .build()
-                .map_err(|error| wrong("tls-client-ca", error.to_string()))?;
+                );
+                let verifier = match port {
+                    TlsPort::Clients => verifier,
+                    TlsPort::Admin => verifier.allow_unauthenticated(),
+                };
+                let verifier =
+                    verifier.build().map_err(|error| wrong("tls-client-ca", error.to_string()))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
@@ -132,6 +151,11 @@ impl Tls {
         Ok(Tls { files, present })
     }
 
+    /// Whether it asks clients for certificates.
+    pub fn asks_for_certificates(&self) -> bool {
+        self.files.client_authority.is_some()
+    }
+
     /// How the next connection speaks it.
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner).config)
@@ -158,35 +182,50 @@ impl Tls {
 const KEYS_TAKEN: &str =
     "expected RSA of 2048, 3072 or 4096 bits, ECDSA on P-256 or P-384, or Ed25519";
 
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SettingError> {
-    let shown = path.display();
-    PrivateKeyDer::from_pem_file(path).map_err(|error| {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let detail = match text.contains("ENCRYPTED") {
-            true => format!(
-                "expected a private key without a passphrase in {shown}, found an encrypted one; \
-                 `openssl pkey -in {shown} -out FILE` writes it without"
-            ),
-            false => format!("expected a private key (PEM) in {shown}: {error}"),
-        };
-        wrong("tls-key", detail)
-    })
-}
-
-fn certificates(key: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingError> {
-    let shown = path.display();
-    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| wrong(key, format!("{shown} cannot be read: {error}")))?
-        .collect();
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(wrong(key, format!("expected certificates (PEM) in {shown}, found none"))),
-        Err(error) => Err(wrong(key, format!("expected certificates (PEM) in {shown}: {error}"))),
+impl TlsPort {
+    /// The name of its option `name`.
+    fn option(self, name: &str) -> String {
+        match self {
+            TlsPort::Clients => name.to_owned(),
+            TlsPort::Admin => format!("admin-{name}"),
+        }
     }
-}
 
-fn wrong(key: &str, detail: String) -> SettingError {
-    SettingError::new(key, detail)
+    fn wrong(self, option: &str, detail: String) -> SettingError {
+        SettingError::new(self.option(option), detail)
+    }
+
+    fn private_key(self, path: &Path) -> Result<PrivateKeyDer<'static>, SettingError> {
+        let shown = path.display();
+        PrivateKeyDer::from_pem_file(path).map_err(|error| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let detail = match text.contains("ENCRYPTED") {
+                true => format!(
+                    "expected a private key without a passphrase in {shown}, found an encrypted \
+                     one; `openssl pkey -in {shown} -out FILE` writes it without"
+                ),
+                false => format!("expected a private key (PEM) in {shown}: {error}"),
+            };
+            self.wrong("tls-key", detail)
+        })
+    }
+
+    fn certificates(
+        self,
+        option: &str,
+        path: &Path,
+    ) -> Result<Vec<CertificateDer<'static>>, SettingError> {
+        let shown = path.display();
+        let expected = format!("expected certificates (PEM) in {shown}");
+        let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
+            .map_err(|error| self.wrong(option, format!("{shown} cannot be read: {error}")))?
+            .collect();
+        match all {
+            Ok(all) if !all.is_empty() => Ok(all),
+            Ok(_) => Err(self.wrong(option, format!("{expected}, found none"))),
+            Err(error) => Err(self.wrong(option, format!("{expected}: {error}"))),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +241,8 @@ mod tests {
         ];
         for begin in begins {
             std::fs::write(&path, begin).expect("a file is written");
-            let error = private_key(&path).expect_err("it is encrypted").to_string();
+            let error =
+                TlsPort::Clients.private_key(&path).expect_err("it is encrypted").to_string();
             assert!(error.contains("`openssl pkey -in "), "{error}");
         }
         std::fs::remove_file(&path).expect("it was written");

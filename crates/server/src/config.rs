@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use entresol_device::{KeepAlive, machine_memory_bytes, memory_share};
 use entresol_host::{LogFormat, LogLevel};
-use entresol_net::SettingError;
+use entresol_net::{SettingError, TlsFiles, TlsPort};
 use entresol_tier::Durability;
 
 use crate::error::ServeError;
@@ -414,16 +414,18 @@ impl Config {
         self.path("users")
     }
 
-    pub(crate) fn tls_cert(&self) -> Option<PathBuf> {
-        self.path("tls-cert")
+    /// The files that clients' TLS is made of.
+    pub(crate) fn tls(&self) -> Result<Option<TlsFiles>, SettingError> {
+        let file = |key: &str| self.path(key);
+        let (certificate, key) = (file("tls-cert"), file("tls-key"));
+        TlsFiles::from_options(TlsPort::Clients, certificate, key, file("tls-client-ca"))
     }
 
-    pub(crate) fn tls_key(&self) -> Option<PathBuf> {
-        self.path("tls-key")
-    }
-
-    pub(crate) fn tls_client_ca(&self) -> Option<PathBuf> {
-        self.path("tls-client-ca")
+    /// The files that the TLS of the HTTP interface is made of.
+    pub(crate) fn admin_tls(&self) -> Result<Option<TlsFiles>, SettingError> {
+        let file = |key: &str| self.path(key);
+        let (certificate, key) = (file("admin-tls-cert"), file("admin-tls-key"));
+        TlsFiles::from_options(TlsPort::Admin, certificate, key, file("admin-tls-client-ca"))
     }
 
     pub(crate) fn databases(&self) -> u16 {

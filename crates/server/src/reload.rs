@@ -1,8 +1,9 @@
-//! What a running server reads again when it is asked to: its users, its certificates, the token of
+//! What a running server reads again when it is asked to: its users, all certificates, the token of
 //! the HTTP interface, and its configuration file. What cannot be used leaves everything as it was.
 //!
 //! A client that is there stays who it is, until it says that it is somebody else.
 
+use entresol_net::Tls;
 use tracing::{error, info, warn};
 
 use crate::config::ConfigError;
@@ -23,21 +24,18 @@ pub(crate) fn all(shared: &Shared) -> Result<(), Vec<String>> {
         Ok(None) => {}
         Err(why) => refused.push(format!("{why}; users stay as they were")),
     }
-    match shared.tls.as_ref().map(|tls| tls.reload()) {
-        Some(Ok(())) => info!("certificates are read again"),
-        Some(Err(why)) => {
-            let why = ConfigError::from(why);
-            refused.push(format!("{why}; certificates stay as they were"));
+    let admin = &shared.admin_access;
+    let parts = [
+        ("certificates", shared.tls.as_ref().map(|tls| tls.reload())),
+        ("certificates of the HTTP interface", admin.tls().map(Tls::reload)),
+        ("tokens of the HTTP interface", admin.reload_token()),
+    ];
+    for (what, read) in parts {
+        match read.map(|read| read.map_err(ConfigError::from)) {
+            None => {}
+            Some(Ok(())) => info!("{what} are read again"),
+            Some(Err(why)) => refused.push(format!("{why}; {what} stay as they were")),
         }
-        None => {}
-    }
-    match shared.admin_access.reload_token() {
-        Some(Ok(())) => info!("the token of the HTTP interface is read again"),
-        Some(Err(why)) => {
-            let why = ConfigError::from(why);
-            refused.push(format!("{why}; the token stays as it was"));
-        }
-        None => {}
     }
     if let Err(why) = configuration(shared) {
         refused.push(format!("{why}; the configuration stays as it was"));

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use entresol_host::{Systemd, Upkeep, allow_open_files, keep, now, start_log};
-use entresol_net::{Admin, AdminAccess, Listener, Stream, Tls, TlsFiles};
+use entresol_net::{Admin, AdminAccess, Listener, Stream, Tls};
 use entresol_tier::{Error, SessionOptions, SessionUsers, Tiered};
 use mio::{Poll, Waker};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -86,18 +86,16 @@ impl Doors {
             Some(path) => Users::read(&path)?,
             None => Users::open(),
         };
-        let files = (config.tls_cert(), config.tls_key(), config.tls_client_ca());
-        let files = TlsFiles::from_options(files.0, files.1, files.2)?;
-        let tls = files.map(Tls::open).transpose()?.map(Arc::new);
+        let tls = config.tls()?.map(Tls::open).transpose()?.map(Arc::new);
         let (listeners, mut ports) = listen::open(config, &users, tls.as_ref())?;
-        let admin_access = Arc::new(AdminAccess::open(config.admin_token())?);
+        let admin_access = Arc::new(AdminAccess::open(config.admin_token(), config.admin_tls()?)?);
         let admin = match config.admin_port() {
             Some(port) => Some(Admin::open(config.admin_bind(), port, Arc::clone(&admin_access))?),
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
         let open = ports.admin.filter(|address| !address.ip().is_loopback());
-        if let Some(open) = open.filter(|_| admin_access.token().is_none()) {
+        if let Some(open) = open.filter(|_| !admin_access.is_closed()) {
             warn!(
                 "the HTTP interface at {open} can be reached from other machines and asks for no \
                  password: whoever reaches it sees all figures, and no entries; `admin-token` \

@@ -174,11 +174,50 @@ fn the_token_of_the_http_interface_is_read_again() {
     };
     std::fs::write(&file, "short\n").unwrap();
     let refused = server.reload().unwrap_err();
-    assert!(refused[0].ends_with("the token stays as it was"), "{refused:?}");
+    assert!(refused[0].ends_with("tokens of the HTTP interface stay as they were"), "{refused:?}");
     assert!(opens("0123456789abcdef"));
     std::fs::write(&file, "fedcba9876543210\n").unwrap();
     server.reload().unwrap();
     assert!(opens("fedcba9876543210") && !opens("0123456789abcdef"));
+}
+
+#[test]
+fn the_http_interface_speaks_tls_by_certificates_that_are_read_again() {
+    let directory = TempDir::new();
+    certify(&directory);
+    let mut config = Config::default();
+    let (cert, key) = (directory.path("cert"), directory.path("key"));
+    config.set("admin-tls-cert", cert.to_str().unwrap()).unwrap();
+    config.set("port", "0").unwrap();
+    config.set("admin-port", "0").unwrap();
+    let refused = Server::start(config.clone(), store(None)).unwrap_err().to_string();
+    assert!(refused.contains("`admin-tls-key`: expected a file, found none"), "{refused}");
+    assert!(refused.contains("`admin-tls-cert` is given"), "{refused}");
+    config.set("admin-tls-key", key.to_str().unwrap()).unwrap();
+    let server = Server::start(config, store(None)).unwrap();
+    let health = |trusted: &Arc<ClientConfig>| {
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = rustls::ClientConnection::new(Arc::clone(trusted), name).unwrap();
+        let stream = TcpStream::connect(server.ports().admin.unwrap()).unwrap();
+        let mut stream = rustls::StreamOwned::new(connection, stream);
+        stream.write_all(b"GET /health HTTP/1.1\r\n\r\n").map_err(|error| error.to_string())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).map(|_| answer).map_err(|error| error.to_string())
+    };
+    let before = trusting(&cert);
+    assert!(health(&before).unwrap().ends_with("{\"status\":\"ok\"}\n"));
+    std::fs::write(&key, "no key").unwrap();
+    let refused = server.reload().unwrap_err();
+    assert!(refused[0].contains("key `admin-tls-key`"), "{refused:?}");
+    assert!(
+        refused[0].ends_with("certificates of the HTTP interface stay as they were"),
+        "{refused:?}"
+    );
+    assert!(health(&before).is_ok());
+    certify(&directory);
+    server.reload().unwrap();
+    assert!(health(&before).is_err(), "the certificate of before is shown");
+    assert!(health(&trusting(&cert)).is_ok());
 }
 
 #[test]

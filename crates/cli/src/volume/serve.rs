@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use entresol_device::Force;
 use entresol_host::{LogFormat, Systemd, allow_open_files, set_log_level, start_log};
 use entresol_nbd::{
-    Access, AdminAccess, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, Tls, TlsDemand,
-    TlsFiles,
+    Access, AdminAccess, DeviceWatch, Listen, NbdOptions, NbdPorts, NbdServer, SettingError, Tls,
+    TlsDemand, TlsFiles, TlsPort,
 };
 use entresol_volume::Volumes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -73,6 +73,15 @@ pub(crate) struct ServeArgs {
     /// File with a token that requests for figures show as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE")]
     admin_token: Option<PathBuf>,
+    /// Certificate of HTTP (PEM); with it HTTP is by TLS alone
+    #[arg(long, value_name = "FILE")]
+    admin_tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    admin_tls_key: Option<PathBuf>,
+    /// Authority of certificates (PEM) that requests for figures show, beside the token
+    #[arg(long, value_name = "FILE")]
+    admin_tls_client_ca: Option<PathBuf>,
     /// Open backings although they are in use elsewhere
     #[arg(long)]
     force: bool,
@@ -116,7 +125,7 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome<()> {
         warn!("the cache has no volumes that can be exported");
     }
     let open = server.ports().admin.filter(|address| !address.ip().is_loopback());
-    if let Some(open) = open.filter(|_| args.admin_token.is_none()) {
+    if let Some(open) = open.filter(|_| !server.admin_access().is_closed()) {
         warn!(
             "the HTTP interface at {open} can be reached from other machines: whoever reaches it \
              sees all figures; `--admin-token` names a file with a word to ask for"
@@ -170,6 +179,7 @@ impl Files {
         }
         let parts = [
             ("certificates are", self.tls.as_ref().map(|tls| tls.reload())),
+            ("certificates of the HTTP interface are", self.admin.tls().map(Tls::reload)),
             ("the token of the HTTP interface is", self.admin.reload_token()),
         ];
         for (what, read) in parts {
@@ -197,10 +207,18 @@ impl ServeArgs {
     }
 
     fn options(&self) -> Outcome<NbdOptions> {
+        let wrong = |error: SettingError| Failure::CannotRun(error.to_string());
         let files = TlsFiles::from_options(
+            TlsPort::Clients,
             self.tls_cert.clone(),
             self.tls_key.clone(),
             self.tls_client_ca.clone(),
+        );
+        let admin_files = TlsFiles::from_options(
+            TlsPort::Admin,
+            self.admin_tls_cert.clone(),
+            self.admin_tls_key.clone(),
+            self.admin_tls_client_ca.clone(),
         );
         let listen = match self.stdin {
             true => Listen::StandardInput,
@@ -213,7 +231,7 @@ impl ServeArgs {
         };
         Ok(NbdOptions {
             listen,
-            tls: files.map_err(|error| Failure::CannotRun(error.to_string()))?,
+            tls: files.map_err(wrong)?,
             tls_demand: match self.tls_optional {
                 true => TlsDemand::Optional,
                 false => TlsDemand::Required,
@@ -223,6 +241,7 @@ impl ServeArgs {
             admin_port: self.admin_port,
             admin_bind: self.admin_bind.clone(),
             admin_token: self.admin_token.clone(),
+            admin_tls: admin_files.map_err(wrong)?,
         })
     }
 }

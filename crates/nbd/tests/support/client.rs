@@ -66,6 +66,7 @@ impl Served {
             admin_port: Some(0),
             admin_bind: "127.0.0.1".to_owned(),
             admin_token: None,
+            admin_tls: None,
         };
         let server = NbdServer::open(&options).unwrap();
         let (ports, stopper, tls) = (server.ports().clone(), server.stopper(), server.tls());

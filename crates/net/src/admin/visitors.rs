@@ -4,15 +4,18 @@
 //! browsers do that connect ahead, keeps nobody waiting: who comes when all places are taken gets
 //! the place of whoever has had one longest.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use entresol_device::Attended;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
 
+use super::channel::Channel;
 use super::{AdminAccess, Answer, Site, answer};
+use crate::stream::Stream;
 
 /// Clients at a time.
 const PLACES: usize = 64;
@@ -25,12 +28,14 @@ const LISTENER: Token = Token(PLACES);
 #[derive(Debug)]
 pub(super) struct Door {
     poll: Poll,
+    registry: Arc<Registry>,
     listener: TcpListener,
 }
 
 /// Who is being served.
 pub(super) struct Visitors<'a> {
     poll: Poll,
+    registry: Arc<Registry>,
     listener: TcpListener,
     places: [Option<Visitor>; PLACES],
     /// Whether somebody may wait to be accepted: the listener tells of each once.
@@ -45,11 +50,13 @@ pub(super) struct Visitors<'a> {
 
 /// One client, from its connection to the end of its answer.
 struct Visitor {
-    stream: TcpStream,
+    stream: Stream,
     request: Vec<u8>,
     /// What is left to send; `None` while the request is incomplete.
     answer: Option<Vec<u8>>,
     sent: usize,
+    /// Whether TLS has said goodbye.
+    is_dismissed: bool,
     came: Instant,
     deadline: Instant,
 }
@@ -66,7 +73,8 @@ impl Door {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        Ok(Door { poll, listener })
+        let registry = Arc::new(poll.registry().try_clone()?);
+        Ok(Door { poll, registry, listener })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
@@ -76,10 +84,11 @@ impl Door {
 
 impl<'a> Visitors<'a> {
     pub(super) fn new(door: Door, access: &'a AdminAccess, site: &'a dyn Site) -> Visitors<'a> {
-        let Door { poll, listener } = door;
+        let Door { poll, registry, listener } = door;
         let places = [const { None }; PLACES];
         Visitors {
             poll,
+            registry,
             listener,
             places,
             waited_for: true,
@@ -145,16 +154,18 @@ impl<'a> Visitors<'a> {
         places.min_by_key(|(_, place)| came(place)).map_or(0, |(number, _)| number)
     }
 
-    fn seat(&mut self, place: usize, mut stream: TcpStream) -> io::Result<()> {
+    fn seat(&mut self, place: usize, stream: TcpStream) -> io::Result<()> {
         self.places[place] = None;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(&mut stream, Token(place), interest)?;
+        let tls = self.access.tls().map(|tls| tls.config());
+        let mut stream = Stream::tcp(stream, tls.as_ref())?;
+        stream.register(&self.registry, Token(place))?;
         let came = Instant::now();
         self.places[place] = Some(Visitor {
             stream,
             request: Vec::new(),
             answer: None,
             sent: 0,
+            is_dismissed: false,
             came,
             deadline: came + self.patience,
         });
@@ -185,6 +196,10 @@ impl Visitor {
     /// Reads and writes what can be without waiting.
     fn go_on(&mut self, access: &AdminAccess, site: &dyn Site) -> io::Result<Next> {
         while self.answer.is_none() {
+            // What the handshake owes the client may have found no room.
+            if self.flush()? == Next::Waits {
+                return Ok(Next::Waits);
+            }
             let mut piece = [0; 2048];
             let length = match self.stream.read(&mut piece) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -192,7 +207,8 @@ impl Visitor {
                 read => read?,
             };
             self.request.extend_from_slice(&piece[..length]);
-            self.answer = answer(&self.request, access, site).as_ref().map(Answer::encode);
+            let channel = Channel::of(&self.stream);
+            self.answer = answer(&self.request, channel, access, site).as_ref().map(Answer::encode);
             if self.answer.is_none() && length == 0 {
                 return Ok(Next::Leaves);
             }
@@ -206,12 +222,29 @@ impl Visitor {
                 written => self.sent += written?,
             }
         }
-        Ok(Next::Leaves)
+        if self.flush()? == Next::Waits {
+            return Ok(Next::Waits);
+        }
+        if !self.is_dismissed {
+            self.is_dismissed = true;
+            self.stream.close();
+        }
+        // The goodbye may have found no room; without it the answer looks cut off.
+        self.flush()
+    }
+
+    /// Writes what TLS holds back; who waits has to take more of it first.
+    fn flush(&mut self) -> io::Result<Next> {
+        match self.stream.flush() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Next::Waits),
+            flushed => flushed.map(|()| Next::Leaves),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -256,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_crowd_is_let_in_by_turns_with_those_who_are_served() {
-        let (page, access) = (Page::default(), AdminAccess::open(None).unwrap());
+        let (page, access) = (Page::default(), AdminAccess::open(None, None).unwrap());
         let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let crowd = connected(door.address().unwrap(), 2 * PLACES);
         let mut visitors = Visitors::new(door, &access, &page);
@@ -269,7 +302,7 @@ mod tests {
 
     #[test]
     fn who_takes_too_long_loses_the_place() {
-        let (page, access) = (Page::default(), AdminAccess::open(None).unwrap());
+        let (page, access) = (Page::default(), AdminAccess::open(None, None).unwrap());
         let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let stream = TcpStream::connect(door.address().unwrap()).unwrap();
         let mut visitors = Visitors::new(door, &access, &page);
@@ -283,7 +316,7 @@ mod tests {
 
     /// With clients that may take as long as the machine does.
     fn while_served(body: &dyn Fn(SocketAddr)) {
-        let (page, access) = (Page::default(), AdminAccess::open(None).unwrap());
+        let (page, access) = (Page::default(), AdminAccess::open(None, None).unwrap());
         let door = Door::open(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = door.address().unwrap();
         std::thread::scope(|scope| {

@@ -258,6 +258,21 @@ pub(crate) const KEYS: &[KeySpec] = &[
          Bearer TOKEN`; those for health need none.",
     ),
     key(
+        "admin-tls-cert",
+        Kind::Path,
+        "",
+        "File with the certificate chain (PEM) of the HTTP interface. With it and `admin-tls-key`, \
+         the interface speaks TLS alone.",
+    ),
+    key("admin-tls-key", Kind::Path, "", "File with its private key (PEM)."),
+    key(
+        "admin-tls-client-ca",
+        Kind::Path,
+        "",
+        "File with the authorities (PEM) of certificates that requests for figures must show, \
+         beside the token if there is one; those for health need none.",
+    ),
+    key(
         "users",
         Kind::Path,
         "",
