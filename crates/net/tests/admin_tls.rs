@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use entresol_net::{Admin, AdminAccess, Answer, Asked, Site, TlsFiles, TlsPort};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+};
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -61,11 +63,19 @@ impl Authority {
 
     /// A client that trusts it; with `identity`, it shows a certificate of that authority.
     fn client(&self, identity: Option<&Authority>) -> Arc<ClientConfig> {
+        self.client_of(rustls::DEFAULT_VERSIONS, identity)
+    }
+
+    fn client_of(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        identity: Option<&Authority>,
+    ) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .unwrap()
             .with_root_certificates(roots);
         Arc::new(match identity {
@@ -156,6 +166,23 @@ fn pages_are_shown_by_tls_and_nothing_in_plain() {
         // It may end in a reset.
         drop(plain.read_to_end(&mut answer));
         assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    });
+}
+
+/// The server's last word of a handshake of TLS 1.2 was not sent: the client waited for it, and
+/// sent no request.
+#[test]
+fn pages_are_shown_by_either_version_of_tls() {
+    let authority = Authority::new();
+    let access = AdminAccess::open(None, Some(authority.files(Some(&authority)))).unwrap();
+    while_served(&Arc::new(access), |address| {
+        for versions in [&[&rustls::version::TLS12], &[&rustls::version::TLS13]] {
+            for (identity, status) in [(None, "403"), (Some(&authority), "200")] {
+                let client = authority.client_of(versions, identity);
+                let answer = get(address, &client, "GET /1 HTTP/1.1").unwrap();
+                assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+            }
+        }
     });
 }
 

@@ -196,14 +196,14 @@ impl Visitor {
     /// Reads and writes what can be without waiting.
     fn go_on(&mut self, access: &AdminAccess, site: &dyn Site) -> io::Result<Next> {
         while self.answer.is_none() {
-            // What the handshake owes the client may have found no room.
-            if self.flush()? == Next::Waits {
-                return Ok(Next::Waits);
-            }
             let mut piece = [0; 2048];
             let length = match self.stream.read(&mut piece) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Next::Waits),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    // The client may wait for the rest of the handshake, and send nothing before.
+                    self.flush()?;
+                    return Ok(Next::Waits);
+                }
                 read => read?,
             };
             self.request.extend_from_slice(&piece[..length]);
