@@ -17,6 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use interruptible::interruptible;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use support::Directory;
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/security.md");
@@ -91,6 +93,12 @@ impl Running {
             Ok(port) => Door::Tcp(SocketAddr::from(([127, 0, 0, 1], port))),
             Err(_) => Door::Unix(PathBuf::from(place)),
         }
+    }
+
+    /// Stops it cleanly, so that no write buffers stay behind.
+    fn stop(mut self) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).expect("it runs");
+        assert!(self.child.wait().expect("it ends").success());
     }
 
     /// All that the system knows it to listen on.
@@ -338,6 +346,7 @@ fn strangers_get_of_a_server_what_the_guide_names_and_nothing_else() {
         "admin-port" => answered_paths(door),
         _ => answered_commands(door),
     });
+    running.stop();
 }
 
 #[test]
@@ -365,6 +374,7 @@ fn strangers_get_of_volumes_what_the_guide_names_and_nothing_else() {
         }
         _ => answered_options(door),
     });
+    running.stop();
 }
 
 fn answers_administrators(path: &Path) -> bool {
