@@ -165,7 +165,13 @@ fn path_of(target: &str) -> (&str, &str) {
         start.eq_ignore_ascii_case(scheme).then(|| &target[scheme.len()..])
     };
     let path = match after("http://").or_else(|| after("https://")) {
-        Some(address) => address.find('/').map_or("/", |start| &address[start..]),
+        // The first of these ends the host (RFC 3986, 3.2): a query may hold slashes, too.
+        Some(address) => match address.find(['/', '?']) {
+            Some(start) if address[start..].starts_with('?') => {
+                return ("/", &address[start + 1..]);
+            }
+            start => start.map_or("/", |start| &address[start..]),
+        },
         None => target,
     };
     path.split_once('?').unwrap_or((path, ""))
@@ -235,4 +241,23 @@ impl Answer {
 
 fn plain(status: &'static str) -> Answer {
     Answer::of(status, "text/plain; charset=utf-8", format!("{status}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host without a path was passed over, and the query behind it taken for the path.
+    #[test]
+    fn the_path_of_an_address_begins_behind_its_host_and_ends_before_its_query() {
+        for (target, expected) in [
+            ("/stats", ("/stats", "")),
+            ("/?span=day", ("/", "span=day")),
+            ("http://host:1/stats?a=/b?c", ("/stats", "a=/b?c")),
+            ("HTTP://host", ("/", "")),
+            ("http://health?/health", ("/", "/health")),
+        ] {
+            assert_eq!(path_of(target), expected, "{target}");
+        }
+    }
 }
