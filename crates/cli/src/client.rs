@@ -218,8 +218,16 @@ impl Client {
     }
 
     fn parse(&self) -> Outcome<Option<(Reply<'_>, usize)>> {
-        parse(&self.input[self.taken..self.filled])
-            .map_err(|what| self.lost(format!("the reply is not RESP: {what}")))
+        let bytes = &self.input[self.taken..self.filled];
+        parse(bytes).map_err(|what| match bytes.starts_with(b"HTTP/") {
+            true => Failure::CannotRun(format!(
+                "{} answers by HTTP: it is the port that `admin-port` names, or another server's. \
+                 Name the one that `entresol serve` prints as `port=`; it is 6379 unless `port` \
+                 says otherwise",
+                self.name
+            )),
+            false => self.lost(format!("the reply is not RESP: {what}")),
+        })
     }
 
     /// Waits for bytes to come, sending what the server takes meanwhile.
@@ -243,7 +251,7 @@ impl Client {
         loop {
             self.flush()?;
             match self.stream.read(&mut self.input[self.filled..]) {
-                Ok(0) => return Err(self.lost("the server closed the connection")),
+                Ok(0) => return Err(self.closed()),
                 Ok(count) => {
                     self.filled += count;
                     return Ok(true);
@@ -286,6 +294,20 @@ impl Client {
         match said {
             Some(said) => self.lost(format!("{error}; before that the server said: {said}")),
             None => self.lost(error),
+        }
+    }
+
+    /// The server sends no more.
+    fn closed(&self) -> Failure {
+        /// How an alert of TLS begins (RFC 8446, 5.1).
+        const ALERT: &[u8] = &[21, 3];
+        match self.input[..self.filled].starts_with(ALERT) {
+            true => Failure::CannotRun(format!(
+                "{} speaks TLS: write the address as rediss://, and name the authorities of its \
+                 certificate with --tls-ca FILE",
+                self.name
+            )),
+            false => self.lost("the server closed the connection"),
         }
     }
 
@@ -416,6 +438,24 @@ mod tests {
         server.join().unwrap();
         let expected = "before that the server said: ERR Protocol error: invalid bulk length";
         assert!(ended.contains(expected), "{ended}");
+    }
+
+    /// Whoever gave the port of the HTTP interface was told of a byte 72.
+    #[test]
+    fn an_answer_by_http_is_told_with_the_port_that_was_meant() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("redis://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 1]).unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").unwrap();
+        });
+        let mut client = Client::connect(&address.parse().unwrap()).unwrap();
+        let told = client.call(&[b"BACKUP", b"BEGIN"], |_| ()).unwrap_err().to_string();
+        server.join().unwrap();
+        assert!(told.starts_with(&format!("{address} answers by HTTP: ")), "{told}");
+        assert!(told.contains("`admin-port`") && told.contains("prints as `port=`"), "{told}");
     }
 
     /// Messages had the bytes of replies as numbers.

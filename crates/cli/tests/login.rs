@@ -174,5 +174,6 @@ fn servers_with_tls_are_driven_by_whom_they_let_in() {
     let of_plain = ["export", "--target", &plain, "--password-file", &password];
     let output = entresol(&of_plain);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+    refused_with(&of_plain, &["speaks TLS: write the address as rediss://"]);
     refused_with(&[&of_plain[..], &["--tls-ca", &authority]].concat(), &["speaks no TLS"]);
 }
