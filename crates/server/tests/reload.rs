@@ -149,6 +149,8 @@ fn the_end_of_the_certificate_is_told_as_of_the_last_reload() {
     certify_until(&reloaded.directory, 2041);
     reloaded.server.reload().unwrap();
     assert_eq!(end(), "2240611200");
+    let told = reloaded.client("alice").0.call("INFO server");
+    assert!(told.contains("\r\ncertificate_end_seconds:2240611200\r\n"), "{told}");
     assert_eq!(metric(&reloaded.server, "entresol_superblock_damaged"), "0");
 }
 

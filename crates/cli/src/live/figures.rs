@@ -22,6 +22,8 @@ const ANSWERED: [(&str, &str); 4] = [
 ];
 /// Commands that are named, those that took the most time first.
 const COMMANDS: usize = 5;
+/// From so many days before its end on, people are told that a certificate ends.
+const WARNED_DAYS: f64 = 30.0;
 
 impl Figures {
     /// Lines of `name:value`; others only structure the text.
@@ -78,8 +80,10 @@ impl Figures {
         let answered = ANSWERED
             .map(|(name, figure)| format!("{name} {}", share(self.number(figure), reads)))
             .join(", ");
-        vec![
-            ("health", health),
+        let warnings = self.warnings().into_iter().map(|warning| ("warning", warning));
+        let mut sentences = vec![("health", health)];
+        sentences.extend(warnings);
+        sentences.extend([
             ("entries", count(self.number("entries"))),
             (
                 "memory",
@@ -124,7 +128,30 @@ impl Figures {
                 ),
             ),
             ("commands", self.busiest()),
-        ]
+        ]);
+        sentences
+    }
+
+    /// What does no harm yet, but will, with the next step.
+    fn warnings(&self) -> Vec<String> {
+        self.certificate_ends().into_iter().collect()
+    }
+
+    /// That the certificate which clients are shown ends soon, by the server's own clock.
+    fn certificate_ends(&self) -> Option<String> {
+        let end = self.text("certificate_end_seconds").parse::<f64>().ok()?;
+        let left = end - self.number("server_time_usec") / 1e6;
+        let next = "put a new one in the place of `tls-cert` and `tls-key`, and send SIGHUP";
+        match left {
+            left if left < 0.0 => {
+                let ago = units::seconds(-left);
+                Some(format!("the certificate ended {ago} ago, clients refuse it: {next}"))
+            }
+            left if left < WARNED_DAYS * 86_400.0 => {
+                Some(format!("the certificate ends in {}: {next}", units::seconds(left)))
+            }
+            _ => None,
+        }
     }
 
     /// The commands that took the most time.
@@ -158,14 +185,15 @@ impl Figures {
         })
     }
 
-    /// All figures by their names in `INFO`, numbers as numbers.
+    /// All figures by their names in `INFO`, numbers as numbers, and last the warnings.
     pub(super) fn json(&self) -> Value {
         let value = |text: &String| {
             text.parse::<f64>()
                 .map_or(json!(text), |_| serde_json::from_str(text).unwrap_or_else(|_| json!(text)))
         };
-        let all: Map<String, Value> =
+        let mut all: Map<String, Value> =
             self.values.iter().map(|(name, text)| (name.clone(), value(text))).collect();
+        all.insert("warnings".to_owned(), json!(self.warnings()));
         Value::Object(all)
     }
 }
@@ -275,5 +303,29 @@ mod tests {
         assert!(poisoned.is_poisoned());
         assert!(poisoned.sentences()[0].1.starts_with("takes no writes"));
         assert_eq!(figures(&["poisoned:0"]).sentences()[0].1, "serves");
+    }
+
+    #[test]
+    fn a_certificate_that_ends_within_a_month_is_warned_of_and_no_other() {
+        let warnings = |end: &str| {
+            let now = "server_time_usec:2000000000000000";
+            let of = figures(&[now, &format!("certificate_end_seconds:{end}")]);
+            let (shown, json) = (of.sentences(), of.json()["warnings"].clone());
+            let shown: Vec<String> = (shown.into_iter())
+                .filter_map(|(what, text)| (what == "warning").then_some(text))
+                .collect();
+            assert_eq!(json, json!(shown));
+            shown
+        };
+        assert!(figures(&["poisoned:0"]).warnings().is_empty(), "no TLS, no certificate");
+        let month = 30 * 86_400;
+        assert!(warnings(&(2_000_000_000 + month).to_string()).is_empty());
+        let soon = warnings(&(2_000_000_000 + month - 86_400).to_string());
+        assert!(
+            soon[0].starts_with("the certificate ends in 29.0 days: put a new one"),
+            "{soon:?}"
+        );
+        let ended = warnings("1999996400");
+        assert!(ended[0].starts_with("the certificate ended 60.0 min ago"), "{ended:?}");
     }
 }

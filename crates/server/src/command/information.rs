@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use entresol_host::ProcessFigures;
 use entresol_tier::Statistics;
@@ -94,6 +95,11 @@ fn server(source: &Source<'_>, out: &mut String) {
     line(out, "server_threads", shared.trays.len());
     line(out, "uptime_in_seconds", uptime);
     line(out, "uptime_in_days", uptime / 86_400);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    line(out, "server_time_usec", now.as_micros());
+    if let Some(end) = shared.certificate_end_seconds() {
+        line(out, "certificate_end_seconds", end);
+    }
     let file = lock(&shared.config).file().map(|file| file.display().to_string());
     line(out, "config_file", file.unwrap_or_default());
 }
