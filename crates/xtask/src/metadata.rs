@@ -22,6 +22,10 @@ const JARS: &str = "mvn --batch-mode --quiet --file java/pom.xml -Prelease packa
 const OF_PARENT: [&str; 3] = ["licenses", "organization", "developers"];
 /// What has the address of the repository.
 const OF_PUBLISHER: [&str; 2] = ["url", "scm"];
+/// What to set where the address of the repository is not there.
+const ADDRESS: &str = "the address of the repository is to be set: `repository` below \
+    [workspace.package] in Cargo.toml, `repository.workspace = true` in the Cargo.toml of each \
+    crate above, and `<url>` and `<scm>` in java/pom.xml";
 /// Where the version stands beside the manifests; `@` is the version.
 const PLACES: [(&str, &str); 9] = [
     ("CHANGELOG.md", "\n## @\n"),
@@ -100,6 +104,7 @@ fn check_all(report: &mut Report, demand: Demand) -> Result<(), String> {
             crates.iter().flat_map(|each| faults_of_crate(each, demand)).collect();
         faults.extend(faults_of_modules(demand)?);
         faults.extend(faults_of_places()?);
+        faults.extend(next_step(&faults));
         faults.iter().for_each(|fault| println!("{fault}"));
         Ok(faults.is_empty())
     })?;
@@ -116,6 +121,13 @@ fn check_all(report: &mut Report, demand: Demand) -> Result<(), String> {
         Ok(ending.passed)
     })?;
     Ok(())
+}
+
+/// What is to be done about faults that are the lack of an address.
+fn next_step(faults: &[String]) -> Option<String> {
+    let names = ["`repository` ", "`<url>` ", "`<scm>` "];
+    let lacks = |fault: &String| names.iter().any(|name| fault.contains(name));
+    faults.iter().any(lacks).then(|| ADDRESS.to_string())
 }
 
 /// `publish = false` is an empty list of registries.
@@ -230,6 +242,16 @@ mod tests {
         let long = format!("[\"{}\"]", "k".repeat(KEYWORD_CHARS_MAX + 1));
         assert_eq!(faults(&WHOLE.replace("[\"k\"]", &long), Demand::Known), 1);
         assert_eq!(faults(r#"{"name": "a", "publish": []}"#, Demand::Release), 0);
+    }
+
+    #[test]
+    fn where_the_address_is_missing_the_places_to_set_it_are_named_once() {
+        let whole: Value = serde_json::from_str(WHOLE).unwrap();
+        let faults = faults_of_crate(&whole, Demand::Release);
+        assert_eq!(next_step(&faults).as_deref(), Some(ADDRESS));
+        let poms = lacking("pom.xml", "<project>\n", &OF_PUBLISHER);
+        assert!(poms.iter().all(|fault| next_step(std::slice::from_ref(fault)).is_some()));
+        assert_eq!(next_step(&lacking("pom.xml", "<project>\n", &["name"])), None);
     }
 
     #[test]
