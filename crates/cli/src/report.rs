@@ -127,7 +127,7 @@ pub(crate) fn latency_us(summary: &Summary) -> Value {
 /// A table with headings, figures to the right.
 pub(crate) fn plain_table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_FULL_CONDENSED);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(headings.to_vec());
     for column in table.column_iter_mut().skip(1) {

@@ -111,11 +111,11 @@ fn issue(directory: &Directory, name: &str) -> (String, String, String) {
         rcgen::CertificateParams::new(Vec::new()).expect("no names are no mistake");
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let authority_key = rcgen::KeyPair::generate().expect("a key is drawn");
-    let authority = parameters.self_signed(&authority_key).expect("it can be signed");
+    let authority =
+        rcgen::CertifiedIssuer::self_signed(parameters, authority_key).expect("it can be signed");
     let parameters = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("it is IP");
     let key = rcgen::KeyPair::generate().expect("a key is drawn");
-    let certificate =
-        parameters.signed_by(&key, &authority, &authority_key).expect("it can be signed");
+    let certificate = parameters.signed_by(&key, &authority).expect("it can be signed");
     let write = |kind: &str, text: &str| {
         directory.file(&format!("{name}-{kind}"), text).display().to_string()
     };

@@ -328,7 +328,7 @@ fn credentials(directory: &Directory) -> (String, String, String) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("it is made");
     let file = |name: &str, text: &str| directory.file(name, text).display().to_string();
     let token = file("token", "0123456789abcdef\n");
-    (token, file("cert", &made.cert.pem()), file("key", &made.key_pair.serialize_pem()))
+    (token, file("cert", &made.cert.pem()), file("key", &made.signing_key.serialize_pem()))
 }
 
 #[test]

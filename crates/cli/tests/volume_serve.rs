@@ -356,7 +356,7 @@ fn figures_are_shown_by_tls_and_its_certificate_is_read_again() {
 fn certify(cert: &str, key: &str) -> Arc<ClientConfig> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(cert, made.cert.pem()).unwrap();
-    std::fs::write(key, made.key_pair.serialize_pem()).unwrap();
+    std::fs::write(key, made.signing_key.serialize_pem()).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

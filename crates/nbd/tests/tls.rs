@@ -21,8 +21,7 @@ const MIB: u64 = 1 << 20;
 
 /// An authority with a server's and a client's certificate.
 struct Authority {
-    certificate: rcgen::Certificate,
-    key: rcgen::KeyPair,
+    issuer: rcgen::CertifiedIssuer<'static, rcgen::KeyPair>,
     directory: Scratch,
 }
 
@@ -31,14 +30,14 @@ impl Authority {
         let mut parameters = rcgen::CertificateParams::new(Vec::new()).unwrap();
         parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = rcgen::KeyPair::generate().unwrap();
-        let certificate = parameters.self_signed(&key).unwrap();
-        Authority { certificate, key, directory: Scratch::new("tls") }
+        let issuer = rcgen::CertifiedIssuer::self_signed(parameters, key).unwrap();
+        Authority { issuer, directory: Scratch::new("tls") }
     }
 
     fn issue(&self) -> (rcgen::Certificate, rcgen::KeyPair) {
         let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let key = rcgen::KeyPair::generate().unwrap();
-        (parameters.signed_by(&key, &self.certificate, &self.key).unwrap(), key)
+        (parameters.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
     /// The server's files; with `client_authority`, clients must show a certificate.
@@ -53,7 +52,7 @@ impl Authority {
             port: TlsPort::Clients,
             certificate: write("cert", certificate.pem()),
             key: write("key", key.serialize_pem()),
-            client_authority: client_authority.map(|a| write("ca", a.certificate.pem())),
+            client_authority: client_authority.map(|a| write("ca", a.issuer.pem())),
         }
     }
 
@@ -61,7 +60,7 @@ impl Authority {
     /// authority.
     fn client(&self, identity: Option<&Authority>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.der().clone()).unwrap();
+        roots.add(self.issuer.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -126,7 +125,7 @@ fn certificates_that_are_read_again_are_for_clients_to_come_and_leave_others_be(
     let before = authority.client(None);
     let mut early = TlsClient::connect_tls(&served.socket(), wish(), Arc::clone(&before)).unwrap();
     let others = Authority::new();
-    (authority.certificate, authority.key) = (others.certificate, others.key);
+    authority.issuer = others.issuer;
     authority.files(None);
     let tls = served.tls.as_ref().unwrap();
     tls.reload().unwrap();

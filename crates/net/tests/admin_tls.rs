@@ -19,8 +19,7 @@ const TOKEN: &str = "0123456789abcdef";
 
 /// An authority, and files with what it certifies.
 struct Authority {
-    certificate: rcgen::Certificate,
-    key: rcgen::KeyPair,
+    issuer: rcgen::CertifiedIssuer<'static, rcgen::KeyPair>,
     directory: PathBuf,
 }
 
@@ -30,18 +29,18 @@ impl Authority {
         let mut parameters = rcgen::CertificateParams::new(Vec::new()).unwrap();
         parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = rcgen::KeyPair::generate().unwrap();
-        let certificate = parameters.self_signed(&key).unwrap();
+        let issuer = rcgen::CertifiedIssuer::self_signed(parameters, key).unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("entresol-admin-tls-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).unwrap();
-        Authority { certificate, key, directory }
+        Authority { issuer, directory }
     }
 
     fn issue(&self) -> (rcgen::Certificate, rcgen::KeyPair) {
         let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let key = rcgen::KeyPair::generate().unwrap();
-        (parameters.signed_by(&key, &self.certificate, &self.key).unwrap(), key)
+        (parameters.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -57,7 +56,7 @@ impl Authority {
             port: TlsPort::Admin,
             certificate: self.write("cert", &certificate.pem()),
             key: self.write("key", &key.serialize_pem()),
-            client_authority: client_authority.map(|one| self.write("ca", &one.certificate.pem())),
+            client_authority: client_authority.map(|one| self.write("ca", &one.issuer.pem())),
         }
     }
 
@@ -72,7 +71,7 @@ impl Authority {
         identity: Option<&Authority>,
     ) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.der().clone()).unwrap();
+        roots.add(self.issuer.der().clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)

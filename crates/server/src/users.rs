@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{self, PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 
 use crate::command::pattern;
@@ -206,8 +207,7 @@ pub fn user_line(name: &str, password: &str, rules: &str) -> Result<String, Conf
     if password.len() > PASSWORD_BYTES_MAX {
         return Err(wrong(format!("a password has at most {PASSWORD_BYTES_MAX} bytes")));
     }
-    let salt = SaltString::generate(&mut argon2::password_hash::rand_core::OsRng);
-    let hash = argon2().hash_password(password.as_bytes(), &salt);
+    let hash = argon2().hash_password(password.as_bytes());
     let hash = hash.map_err(|error| wrong(format!("cannot be hashed: {error}")))?;
     let line = format!("{name} {hash} {rules}");
     User::parse(&line).map_err(wrong)?;
@@ -215,13 +215,13 @@ pub fn user_line(name: &str, password: &str, rules: &str) -> Result<String, Conf
 }
 
 /// Whether a password can be compared with `hash` at all.
-fn check_hash(hash: &str) -> argon2::password_hash::Result<()> {
+fn check_hash(hash: &str) -> password_hash::Result<()> {
     let hash = PasswordHash::new(hash)?;
-    Algorithm::try_from(hash.algorithm)?;
+    Algorithm::new(hash.algorithm)?;
     Params::try_from(&hash)?;
     match (hash.salt, hash.hash) {
         (Some(_), Some(_)) => Ok(()),
-        _ => Err(argon2::password_hash::Error::PhcStringField),
+        _ => Err(password_hash::Error::EncodingInvalid),
     }
 }
 
@@ -250,6 +250,17 @@ mod tests {
         assert_eq!(verify(b"secret", alice.password().unwrap()), PasswordMatch::Right);
         assert_eq!(verify(b"Secret", alice.password().unwrap()), PasswordMatch::Wrong);
         assert!(users.initial().is_none() && users.all_have_passwords());
+    }
+
+    /// Files of users outlive the library that hashes.
+    #[test]
+    fn a_line_written_by_an_earlier_build_lets_its_user_in() {
+        let line = "ann $argon2id$v=19$m=7168,t=5,p=1$GPKqc9e9QQai9WMwJDz9uQ$\
+                    AJh0QI6omShBUg9a5hoGVi3cAJ1R7VtdKzNxPULG6GE +@all ~*";
+        let users = Users::parse("test", line).unwrap();
+        let ann = users.find(b"ann").unwrap();
+        assert_eq!(verify(b"an old password", ann.password().unwrap()), PasswordMatch::Right);
+        assert_eq!(verify(b"an old passwore", ann.password().unwrap()), PasswordMatch::Wrong);
     }
 
     /// The first user had the mark in the name, and no password was right.

@@ -123,7 +123,7 @@ fn tls_server() -> (TestServer, SocketAddr, Arc<ClientConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (cert, key) = (directory.path("cert"), directory.path("key"));
     std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let server = TestServer::start(&[
         ("port", "0"),
         ("memory", "1GiB"),

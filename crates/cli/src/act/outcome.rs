@@ -67,7 +67,7 @@ impl Sums {
     /// The sums, for people.
     pub(crate) fn table(&self) -> String {
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING);
+        table.load_style(presets::NOTHING);
         table.set_header([
             "",
             "per second",

@@ -378,12 +378,12 @@ fn over_tls_the_server_is_verified_and_requests_come_through() {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::default();
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority = authority.self_signed(&key).unwrap();
+    let authority = rcgen::CertifiedIssuer::self_signed(authority, key).unwrap();
     std::fs::write(scratch.path().join("ca-cert.pem"), authority.pem()).unwrap();
     let server_key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["volume.example".to_owned()])
         .unwrap()
-        .signed_by(&server_key, &authority, &key)
+        .signed_by(&server_key, &authority)
         .unwrap();
     let chain = CertificateDer::from_pem_slice(certificate.pem().as_bytes()).unwrap();
     let server_key = PrivateKeyDer::from_pem_slice(server_key.serialize_pem().as_bytes()).unwrap();
