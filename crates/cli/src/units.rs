@@ -37,20 +37,7 @@ pub(crate) fn number(value: f64) -> String {
         v if v >= 1.0 => 2,
         _ => 4,
     };
-    let text = format!("{value:.decimals$}");
-    let (whole, rest) = match text.split_once('.') {
-        Some((whole, rest)) => (whole, format!(".{rest}")),
-        None => (text.as_str(), String::new()),
-    };
-    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    format!("{sign}{grouped}{rest}")
+    entresol_page::grouped(&format!("{value:.decimals$}"))
 }
 
 /// Seconds with a unit that suits: `12.3 ms`, `4.2 s`, `3.1 h`.

@@ -1,21 +1,15 @@
-//! What a server did in the last ten minutes, by seconds, and in the last day, by minutes: for the
-//! charts of the console.
-//!
-//! Whoever looks at the server once a second adds a sample. The memory is bounded: some 200 KiB.
+//! What a server did in a second or a minute: for the charts of the console. All samples that it
+//! keeps take some 200 KiB.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::time::Duration;
 
+use entresol_page::{Interval, Kind, Sampled};
 use entresol_tier::Statistics;
 
-use crate::interval::{Interval, Kind};
-use crate::lock::lock;
 use crate::recent::Counts;
 
-const SECONDS: usize = 600;
-const MINUTES: usize = 24 * 60;
-const MINUTE: Duration = Duration::from_secs(60);
+/// The samples of a server.
+pub(crate) type History = entresol_page::History<Totals>;
 
 /// Counts that only grow and levels, at a moment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,87 +60,40 @@ pub(crate) struct Sample {
     pub(crate) live_share: f32,
 }
 
-/// How far back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Span {
-    /// Ten minutes, by seconds.
-    Minutes,
-    /// A day, by minutes.
-    Day,
+impl Sampled for Sample {
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
 }
 
-/// The samples. Thread-safe; its lock is a leaf.
-#[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Rings>);
+impl entresol_page::Totals for Totals {
+    type Sample = Sample;
 
-#[derive(Debug, Default)]
-struct Rings {
-    seconds: VecDeque<Sample>,
-    minutes: VecDeque<Sample>,
-    /// At the last look.
-    before: Totals,
-    /// At the last look that ended a minute.
-    minute_before: Totals,
-    /// Since then.
-    minute: Interval,
-}
+    fn at(&self) -> Duration {
+        self.at
+    }
 
-impl History {
-    /// Adds a look: `totals` of now, and what happened since the look before.
-    pub(crate) fn look(&self, totals: Totals, interval: &Interval) {
-        let rings = &mut *lock(&self.0);
-        push(&mut rings.seconds, SECONDS, sample(&rings.before, &totals, interval));
-        rings.before = totals;
-        rings.minute.add(interval);
-        if totals.at >= rings.minute_before.at + MINUTE {
-            push(&mut rings.minutes, MINUTES, sample(&rings.minute_before, &totals, &rings.minute));
-            rings.minute_before = totals;
-            rings.minute.clear();
+    fn since(&self, before: &Totals, interval: &Interval) -> Sample {
+        let seconds = self.at.saturating_sub(before.at).as_secs_f64();
+        let rate = |count: u64| if seconds > 0.0 { (count as f64 / seconds) as f32 } else { 0.0 };
+        // Whoever sets counts back begins at 0.
+        let grown = |now: u64, before: u64| rate(now.saturating_sub(before));
+        let percentiles = |kind| {
+            [50.0, 99.0, 99.9]
+                .map(|percent| interval.percentile_us(kind, percent).unwrap_or(0.0) as f32)
+        };
+        Sample {
+            seconds: self.at.as_secs_f64(),
+            commands: Kind::ALL.map(|kind| rate(interval.calls(kind))),
+            gets: std::array::from_fn(|tier| grown(self.gets[tier], before.gets[tier])),
+            device_bytes: [0, 1]
+                .map(|way: usize| grown(self.device_bytes[way], before.device_bytes[way])),
+            client_bytes: [0, 1]
+                .map(|way: usize| grown(self.client_bytes[way], before.client_bytes[way])),
+            read_us: percentiles(Kind::Read),
+            write_us: percentiles(Kind::Write),
+            live_share: self.live_share as f32,
         }
-    }
-
-    /// The samples of `span`, the oldest first.
-    pub(crate) fn samples(&self, span: Span) -> Vec<Sample> {
-        let rings = lock(&self.0);
-        match span {
-            Span::Minutes => rings.seconds.iter().copied().collect(),
-            Span::Day => rings.minutes.iter().copied().collect(),
-        }
-    }
-
-    /// The latest second; nothing happened before the first look.
-    pub(crate) fn latest(&self) -> Sample {
-        lock(&self.0).seconds.back().copied().unwrap_or_default()
-    }
-}
-
-fn push(ring: &mut VecDeque<Sample>, most: usize, sample: Sample) {
-    if ring.len() >= most {
-        ring.pop_front();
-    }
-    ring.push_back(sample);
-}
-
-fn sample(before: &Totals, now: &Totals, interval: &Interval) -> Sample {
-    let seconds = now.at.saturating_sub(before.at).as_secs_f64();
-    let rate = |count: u64| if seconds > 0.0 { (count as f64 / seconds) as f32 } else { 0.0 };
-    // Whoever sets counts back begins at 0.
-    let grown = |now: u64, before: u64| rate(now.saturating_sub(before));
-    let percentiles = |kind| {
-        [50.0, 99.0, 99.9]
-            .map(|percent| interval.percentile_us(kind, percent).unwrap_or(0.0) as f32)
-    };
-    Sample {
-        seconds: now.at.as_secs_f64(),
-        commands: Kind::ALL.map(|kind| rate(interval.calls(kind))),
-        gets: std::array::from_fn(|tier| grown(now.gets[tier], before.gets[tier])),
-        device_bytes: [0, 1]
-            .map(|way: usize| grown(now.device_bytes[way], before.device_bytes[way])),
-        client_bytes: [0, 1]
-            .map(|way: usize| grown(now.client_bytes[way], before.client_bytes[way])),
-        read_us: percentiles(Kind::Read),
-        write_us: percentiles(Kind::Write),
-        live_share: now.live_share as f32,
     }
 }
 
@@ -179,21 +126,5 @@ mod tests {
         // Counts that were set back, and a clock that stood still, give no rate.
         history.look(at(3), &Interval::default());
         assert_eq!(history.latest().gets, [0.0; 4]);
-    }
-
-    #[test]
-    fn old_samples_go_and_minutes_stay_for_a_day() {
-        let history = History::default();
-        let mut interval = Interval::default();
-        interval.record(Kind::Read, 1_000, 7);
-        for second in 1..=60 * 60 * 25 {
-            history.look(at(second), &interval);
-        }
-        let (seconds, minutes) = (history.samples(Span::Minutes), history.samples(Span::Day));
-        assert_eq!((seconds.len(), minutes.len()), (SECONDS, MINUTES));
-        assert_eq!(seconds[0].seconds, (60 * 60 * 25 - 599) as f64);
-        assert_eq!(minutes[0].seconds, (60 * (60 * 25 - 1439)) as f64);
-        let sound = |one: &Sample| one.commands == [7.0, 0.0, 0.0] && one.gets[0] == 10.0;
-        assert!(seconds.iter().chain(&minutes).all(sound));
     }
 }

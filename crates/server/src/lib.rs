@@ -21,7 +21,6 @@ mod error;
 mod failure;
 mod figures;
 mod history;
-mod interval;
 mod listen;
 mod loading;
 mod lock;

@@ -7,12 +7,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use entresol_page::Interval;
 use entresol_tier::Statistics;
 use hdrhistogram::Histogram;
 
 use crate::client::Clients;
 use crate::command::table::SPECS;
-use crate::interval::{Interval, Kind};
 use crate::lock::lock;
 use crate::recent::Counts;
 
@@ -145,7 +145,7 @@ impl Meter {
         let State { measured: state, interval } = &mut *lock(&self.state);
         for (command, calls, nanoseconds) in batch.calls.drain(..) {
             if let Some(interval) = interval {
-                interval.record(Kind::of(&SPECS[command]), nanoseconds, calls);
+                interval.record(SPECS[command].kind(), nanoseconds, calls);
             }
             let figures = &mut state.commands[command];
             figures.calls += calls;

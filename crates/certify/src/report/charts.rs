@@ -3,6 +3,7 @@
 //! The drawing library writes colours as attributes. The style sheet replaces exactly these values
 //! by those of the light or the dark theme, so the constants here and `style.css` belong together.
 
+use entresol_page::{COLOURS, GRID, INK, decades};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -66,15 +67,6 @@ pub enum Scale {
     Logarithmic,
 }
 
-/// Colours of lines in the light theme; as many as the style sheet knows.
-pub(crate) const COLOURS: [RGBColor; 4] = [
-    RGBColor(0x1D, 0x5F, 0xD1),
-    RGBColor(0xC2, 0x57, 0x0C),
-    RGBColor(0x0B, 0x7A, 0x6B),
-    RGBColor(0x8A, 0x3F, 0xC4),
-];
-const INK: RGBColor = RGBColor(0x50, 0x58, 0x63);
-const GRID: RGBColor = RGBColor(0xE3, 0xE6, 0xEA);
 const LEVEL: RGBColor = RGBColor(0xB4, 0x23, 0x18);
 /// The drawing library divides it by 1.24.
 const FONT: i32 = 15;
@@ -212,11 +204,7 @@ impl Axis {
                 let low = low.min(0.0);
                 (low, if high > low { high + (high - low) * air } else { low + 1.0 })
             }
-            Scale::Logarithmic => {
-                let power = |value: f64| 10f64.powf(value);
-                let (low, high) = (power(low.log10().floor()), power(high.log10().ceil()));
-                (low, high.max(low * 10.0))
-            }
+            Scale::Logarithmic => decades(low, high),
         })
     }
 }

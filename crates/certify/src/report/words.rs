@@ -1,5 +1,7 @@
 //! Figures in the form that people read, and the line that sums up a result.
 
+use entresol_page::grouped;
+
 use crate::certification::Certificate;
 use crate::search::{Found, Outcome};
 use crate::verdict::{Run, Verdict};
@@ -114,23 +116,6 @@ pub fn amount(value: f64) -> String {
 /// A whole number with thousands apart.
 pub fn count(value: u64) -> String {
     grouped(&value.to_string())
-}
-
-fn grouped(digits: &str) -> String {
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
-    let mut text = sign.to_owned();
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    if !fraction.is_empty() {
-        text.push('.');
-        text.push_str(fraction);
-    }
-    text
 }
 
 /// A factor without needless decimals.

@@ -5,7 +5,6 @@
 //! look at a key, too: these have bytes of entries. Nothing is fetched from elsewhere, and no page
 //! has a script or a style within it.
 
-mod chart;
 mod figures;
 mod key;
 mod people;
@@ -13,22 +12,15 @@ mod problems;
 mod segments;
 mod sheet;
 mod trends;
-mod words;
 
 use entresol_net::{Answer, Asked, Standing};
+use entresol_page::{SCRIPT, STYLE, Span};
 
-use crate::history::Span;
 use crate::shared::Shared;
-
-const STYLE: &str = include_str!("console/style.css");
-const SCRIPT: &str = include_str!("console/script.js");
 
 /// What is asked for of the console; `None` if it has no such thing.
 pub(super) fn answer(shared: &Shared, asked: &Asked<'_>) -> Option<Answer> {
-    let span = match asked.value("span").as_deref() {
-        Some(b"day") => Span::Day,
-        _ => Span::Minutes,
-    };
+    let span = Span::named(asked.value("span").as_deref());
     match asked.path {
         "/" => Some(Answer::html(sheet::page(shared, asked.standing, span))),
         "/console/now" => {
@@ -44,7 +36,7 @@ pub(super) fn answer(shared: &Shared, asked: &Asked<'_>) -> Option<Answer> {
 /// What whoever shows no token is shown.
 pub(super) fn threshold(path: &str) -> Option<Answer> {
     match path {
-        "/" => Some(Answer::html_for_nobody(sheet::threshold())),
+        "/" => Some(Answer::html_for_nobody(entresol_page::threshold(sheet::TITLE, "admin-token"))),
         path => part(path),
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use entresol_host::{Histogram, Metrics, Series};
+use entresol_page::Kind;
 use entresol_tier::Statistics;
 
 use crate::command::table::SPECS;
-use crate::interval::Kind;
 use crate::meter::{Latency, Measured};
 use crate::server::memory_cap;
 use crate::shared::Shared;
@@ -275,7 +275,7 @@ fn of_commands(metrics: &mut Metrics, measured: &Measured) {
 pub(super) fn by_kind(measured: &Measured) -> [(&'static str, Latency); 3] {
     let mut kinds = Kind::ALL.map(|kind| (kind.name(), Latency::default()));
     for (spec, figures) in SPECS.iter().zip(&measured.commands) {
-        kinds[Kind::of(spec) as usize].1.add(&figures.latency);
+        kinds[spec.kind() as usize].1.add(&figures.latency);
     }
     kinds
 }

@@ -1,6 +1,8 @@
 //! The description of a command: its form, how it behaves, and what people read of it. What carries
 //! it out stands in [`super::dispatch`].
 
+use entresol_page::Kind;
+
 /// One command, or one subcommand (`client|list`).
 #[derive(Debug)]
 pub(crate) struct Spec {
@@ -97,6 +99,15 @@ impl Spec {
     pub(crate) fn takes(&self, arguments: usize) -> bool {
         let arguments = arguments as i32;
         if self.arity < 0 { arguments >= -self.arity } else { arguments == self.arity }
+    }
+
+    /// The kind that its latencies count as.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            spec if spec.has(READONLY) => Kind::Read,
+            spec if spec.has(WRITE) => Kind::Write,
+            _ => Kind::Other,
+        }
     }
 
     /// Whether it has subcommands.

@@ -15,6 +15,7 @@ const RUNGS: &[Rung] = &[
     Rung { name: "entresol-planted", uses: &[], tests_use: &[] },
     Rung { name: "entresol-random", uses: &[], tests_use: &[] },
     Rung { name: "entresol-backup", uses: &[], tests_use: &[] },
+    Rung { name: "entresol-page", uses: &[], tests_use: &[] },
     Rung { name: "entresol-device", uses: &[], tests_use: &["entresol-sim"] },
     Rung { name: "entresol-net", uses: &["entresol-device"], tests_use: &[] },
     Rung { name: "entresol-wire", uses: &[], tests_use: &["entresol-random"] },
@@ -90,6 +91,7 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-host",
             "entresol-net",
+            "entresol-page",
             "entresol-random",
             "entresol-tier",
             "entresol-wire",
@@ -98,7 +100,7 @@ const RUNGS: &[Rung] = &[
     },
     Rung {
         name: "entresol-certify",
-        uses: &["entresol-device", "entresol-workload"],
+        uses: &["entresol-device", "entresol-page", "entresol-workload"],
         tests_use: &["entresol-sim"],
     },
     Rung {
@@ -111,6 +113,7 @@ const RUNGS: &[Rung] = &[
             "entresol-heap",
             "entresol-host",
             "entresol-nbd",
+            "entresol-page",
             "entresol-tier",
             "entresol-server",
             "entresol-tree",

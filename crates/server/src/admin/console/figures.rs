@@ -1,71 +1,41 @@
 //! Figures of `/stats` as tiles and tables.
 
-use maud::{Markup, PreEscaped, html};
+use entresol_page::{Figures, Row, Unit, bar, mark, rows, seconds, share, shown, tile};
+use maud::{Markup, html};
 use serde_json::Value;
-
-use super::words::{Unit, seconds, share, shown};
 
 /// Commands that are listed: those called most.
 const COMMANDS_MAX: usize = 20;
-
-/// The object of `/stats`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Figures<'a>(pub(super) &'a Value);
-
-impl Figures<'_> {
-    /// The number at `path`; 0 if there is none.
-    pub(super) fn number(self, path: &str) -> f64 {
-        self.0.pointer(path).and_then(Value::as_f64).unwrap_or_default()
-    }
-
-    /// The text at `path`; empty if there is none.
-    pub(super) fn text(self, path: &str) -> String {
-        self.0.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
-    }
-
-    /// The number at `path`, with its exact value for programs that read the page.
-    pub(super) fn show(self, path: &str, unit: Unit) -> Markup {
-        let value = self.0.pointer(path).cloned().unwrap_or_default();
-        let text = shown(self.number(path), unit);
-        html! { data data-stat=(path) value=(value) { (text) } }
-    }
-}
-
-/// A row of a table of figures: its name, where the figure is, how it is written, what it means.
-type Row = (&'static str, &'static str, Unit, &'static str);
 
 /// What is looked for first.
 pub(super) fn tiles(figures: Figures<'_>) -> Markup {
     let (live, room) = ("/store/flash_live_bytes", "/store/capacity_bytes");
     let full = share(figures.number(live), figures.number(room));
     let (used, cap) = (memory_bytes(figures), figures.number("/memory/cap_bytes"));
-    let tile = |name: &str, value: Markup, beside: Markup| {
-        html! { li { span.name { (name) } b { (value) } span.soft { (beside) } } }
-    };
     let show = |path: &str, unit| figures.show(path, unit);
     html! {
         ul.tiles {
-            (tile("Device full", html! { (full) }, html! {
+            (tile("Device full", &html! { (full) }, &html! {
                 (show(live, Unit::Bytes)) " live of " (show(room, Unit::Bytes))
             }))
-            (tile("Memory cap used", html! { (share(used, cap)) }, html! {
+            (tile("Memory cap used", &html! { (share(used, cap)) }, &html! {
                 "of " (show("/memory/cap_bytes", Unit::Bytes))
             }))
-            (tile("Commands", show("/second/commands", Unit::Rate), html! {
+            (tile("Commands", &show("/second/commands", Unit::Rate), &html! {
                 "reads " (show("/second/reads", Unit::Rate))
                 ", writes " (show("/second/writes", Unit::Rate))
             }))
-            (tile("Reads take", show("/second/read_us/p99", Unit::Latency), html! {
+            (tile("Reads take", &show("/second/read_us/p99", Unit::Latency), &html! {
                 "p99; p50 " (show("/second/read_us/p50", Unit::Latency))
             }))
-            (tile("Writes take", show("/second/write_us/p99", Unit::Latency), html! {
+            (tile("Writes take", &show("/second/write_us/p99", Unit::Latency), &html! {
                 "p99; p50 " (show("/second/write_us/p50", Unit::Latency))
             }))
-            (tile("Entries", show("/store/entries", Unit::Count), html! { "on flash" }))
-            (tile("Clients", show("/clients/connected", Unit::Count), html! {
+            (tile("Entries", &show("/store/entries", Unit::Count), &html! { "on flash" }))
+            (tile("Clients", &show("/clients/connected", Unit::Count), &html! {
                 (show("/clients/refused", Unit::Count)) " refused since the start"
             }))
-            (tile("Write amplification", show("/store/write_amplification", Unit::Factor), html! {
+            (tile("Write amplification", &show("/store/write_amplification", Unit::Factor), &html! {
                 "device bytes for each byte put"
             }))
         }
@@ -162,7 +132,7 @@ pub(super) fn writing(figures: Figures<'_>) -> Markup {
         ("writers waited for reclaim", "/store/reclaims_by_writers", Unit::Count, "times"),
         ("writers did reclaim", "/store/steps_by_writers", Unit::Count, "steps"),
     ];
-    html! { h2 { "Writing and reclaim" } (table(figures, &ROWS)) }
+    html! { h2 { "Writing and reclaim" } (rows(figures, &ROWS)) }
 }
 
 /// Tables of the store.
@@ -228,53 +198,4 @@ pub(super) fn about(figures: Figures<'_>) -> Markup {
         (seconds(figures.number("/uptime_seconds") as u64)) ", "
         (figures.show("/threads", Unit::Count)) " threads"
     }
-}
-
-fn table(figures: Figures<'_>, rows: &[Row]) -> Markup {
-    html! {
-        table { tbody { @for (name, path, unit, beside) in rows {
-            tr {
-                td { (name) }
-                td.n { (figures.show(path, *unit)) }
-                td.soft { (beside) }
-            }
-        } } }
-    }
-}
-
-/// Parts of `whole` side by side. The table below it says the same in numbers.
-pub(super) fn bar(parts: &[(&str, f64)], whole: f64) -> Markup {
-    let mut left = 0.0;
-    let pieces: Vec<(usize, &str, f64, f64)> = parts
-        .iter()
-        .enumerate()
-        .filter(|(_, (_, value))| whole > 0.0 && *value > 0.0)
-        .map(|(place, (name, value))| {
-            let width = (1000.0 * value / whole).min(1000.0 - left);
-            left += width;
-            (place, *name, left - width, width)
-        })
-        .collect();
-    html! {
-        svg.bar viewBox="0 0 1000 24" preserveAspectRatio="none" role="img"
-            aria-label="shares; the table has the numbers" {
-            rect.rest x="0" y="0" width="1000" height="24" {}
-            @for (place, name, x, width) in pieces {
-                rect class={ "p" (place) } x=(format!("{x:.1}")) y="0" height="24"
-                    width=(format!("{width:.1}")) { title { (name) } }
-            }
-        }
-    }
-}
-
-/// The mark of the part at `place` of a bar: its colour, and a letter for who sees none.
-fn mark(place: usize) -> Markup {
-    html! { svg.mark viewBox="0 0 10 10" aria-hidden="true" {
-        rect class={ "p" (place) } width="10" height="10" {}
-    } " " }
-}
-
-/// A drawing that this crate made.
-pub(super) fn drawn(svg: &str) -> Markup {
-    PreEscaped(svg.to_owned())
 }

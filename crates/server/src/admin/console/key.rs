@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use entresol_host::now;
 use entresol_net::Asked;
+use entresol_page::{Unit, seconds, shown, text_of, typed};
 use entresol_tier::{
     Error, Key, Operation, Outcome, Pinning, SessionOptions, SpaceId, Tiered, Timestamp,
 };
 use maud::{Markup, html};
 
-use super::words::{Unit, seconds, shown, text_of, typed};
 use crate::command::types::hash_value::HashValue;
 use crate::command::types::{HASH, type_name};
 use crate::operations::{OwnedEntry, OwnedOutcome};

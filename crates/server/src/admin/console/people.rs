@@ -4,9 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use entresol_host::now;
+use entresol_page::{Unit, seconds, shown, text_of};
 use maud::{Markup, html};
 
-use super::words::{Unit, seconds, shown, text_of};
 use crate::client::Facts;
 use crate::command::table::SPECS;
 use crate::lock::lock;

@@ -1,30 +1,11 @@
 //! What is wrong, and what to do about it.
 
-use maud::{Markup, html};
+use entresol_page::{Figures, Grade, Problem, Unit, share, shown};
 
-use super::figures::Figures;
-use super::words::{Unit, share, shown};
 use crate::shared::Shared;
 
 /// From which live share on a store that evicts nothing is about to be full.
 const NEARLY_FULL: f64 = 0.85;
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Grade {
-    Warning,
-    Failure,
-}
-
-/// Something that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
-    pub(super) grade: Grade,
-    /// What it is.
-    pub(super) what: String,
-    /// What to do.
-    pub(super) next: String,
-}
 
 /// What only the store itself knows.
 #[derive(Debug, Clone, Default)]
@@ -110,25 +91,6 @@ pub(super) fn find(figures: Figures<'_>, ground: &Ground) -> Vec<Problem> {
     }
     found.sort_by_key(|problem| std::cmp::Reverse(problem.grade));
     found
-}
-
-/// The state in a word, and what is wrong.
-pub(super) fn shown_all(problems: &[Problem]) -> Markup {
-    let (class, word) = match problems.first().map(|problem| problem.grade) {
-        None => ("good", "Healthy"),
-        Some(Grade::Warning) => ("warning", "Look at this"),
-        Some(Grade::Failure) => ("failure", "Failing"),
-    };
-    html! {
-        section class={ "state " (class) } role="status" {
-            strong { (word) }
-            @if problems.is_empty() { p { "Reads and writes go on." } } @else {
-                ul { @for problem in problems {
-                    li { (problem.what) " " span.next { "Next: " (problem.next) "." } }
-                } }
-            }
-        }
-    }
 }
 
 #[cfg(test)]

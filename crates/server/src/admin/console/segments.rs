@@ -1,11 +1,10 @@
 //! The map of the segments on flash: how much of each is live, and how old it is.
 
 use entresol_host::FIGURES_WAIT;
+use entresol_page::{Figures, Unit, share, shown};
 use entresol_tier::SegmentGroup;
 use maud::{Markup, html};
 
-use super::figures::Figures;
-use super::words::{Unit, share, shown};
 use crate::shared::Shared;
 
 /// Cells of the map; each has several segments of a large store.

@@ -2,33 +2,26 @@
 
 use hdrhistogram::Histogram;
 
-use crate::command::spec::{READONLY, Spec, WRITE};
-
 /// Longest latency told apart, nanoseconds: the latency of a longer one counts as this.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
-/// What commands are told apart by where their latencies are shown.
+/// What calls are told apart by where their latencies are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// It reads.
     Read,
+    /// It writes.
     Write,
+    /// It does neither.
     Other,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Other];
-
-    /// The kind of a command.
-    pub(crate) fn of(spec: &Spec) -> Kind {
-        match spec {
-            spec if spec.has(READONLY) => Kind::Read,
-            spec if spec.has(WRITE) => Kind::Write,
-            _ => Kind::Other,
-        }
-    }
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Other];
 
     /// Its name among figures.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Read => "read",
             Kind::Write => "write",
@@ -37,9 +30,9 @@ impl Kind {
     }
 }
 
-/// Calls of commands by their kind, and the latencies of those that read or write.
+/// Calls by their kind, and the latencies of those that read or write.
 #[derive(Debug)]
-pub(crate) struct Interval {
+pub struct Interval {
     calls: [u64; 3],
     latencies: [Histogram<u32>; 2],
 }
@@ -56,7 +49,7 @@ impl Default for Interval {
 
 impl Interval {
     /// Records `calls` of so many nanoseconds each.
-    pub(crate) fn record(&mut self, kind: Kind, nanoseconds: u64, calls: u64) {
+    pub fn record(&mut self, kind: Kind, nanoseconds: u64, calls: u64) {
         self.calls[kind as usize] += calls;
         if let Some(latencies) = self.latencies.get_mut(kind as usize) {
             let calls = u32::try_from(calls).unwrap_or(u32::MAX);
@@ -65,7 +58,7 @@ impl Interval {
     }
 
     /// Adds what `other` has.
-    pub(crate) fn add(&mut self, other: &Interval) {
+    pub fn add(&mut self, other: &Interval) {
         for (ours, theirs) in self.calls.iter_mut().zip(other.calls) {
             *ours += theirs;
         }
@@ -75,19 +68,19 @@ impl Interval {
     }
 
     /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.calls = [0; 3];
         self.latencies.iter_mut().for_each(Histogram::reset);
     }
 
     /// Calls of a kind.
-    pub(crate) fn calls(&self, kind: Kind) -> u64 {
+    pub fn calls(&self, kind: Kind) -> u64 {
         self.calls[kind as usize]
     }
 
     /// The latency that so many percent of the calls of a kind do not exceed, microseconds; `None`
     /// if there were none, or none are kept of that kind.
-    pub(crate) fn percentile_us(&self, kind: Kind, percent: f64) -> Option<f64> {
+    pub fn percentile_us(&self, kind: Kind, percent: f64) -> Option<f64> {
         let latencies = self.latencies.get(kind as usize).filter(|all| !all.is_empty())?;
         Some(latencies.value_at_percentile(percent) as f64 / 1e3)
     }

@@ -8,28 +8,31 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-use super::words::{Unit, amount, shown};
+use crate::words::{Unit, amount, shown};
 
 /// Lines over the time that has passed.
-pub(super) struct Chart<'a> {
+#[derive(Debug)]
+pub struct Chart<'a> {
     /// How far back it goes, seconds.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// What goes up.
-    pub(super) unit: Unit,
+    pub unit: Unit,
     /// As many as there are colours or fewer; each has points of seconds (0 is now, before is
     /// negative) and values, the oldest first.
-    pub(super) lines: &'a [Vec<(f64, f64)>],
+    pub lines: &'a [Vec<(f64, f64)>],
 }
 
 /// Colours of lines in the light theme.
-const COLOURS: [RGBColor; 4] = [
+pub const COLOURS: [RGBColor; 4] = [
     RGBColor(0x1D, 0x5F, 0xD1),
     RGBColor(0xC2, 0x57, 0x0C),
     RGBColor(0x0B, 0x7A, 0x6B),
     RGBColor(0x8A, 0x3F, 0xC4),
 ];
-const INK: RGBColor = RGBColor(0x50, 0x58, 0x63);
-const GRID: RGBColor = RGBColor(0xE3, 0xE6, 0xEA);
+/// The colour of words in a drawing.
+pub const INK: RGBColor = RGBColor(0x50, 0x58, 0x63);
+/// The colour of axes and of the lines across.
+pub const GRID: RGBColor = RGBColor(0xE3, 0xE6, 0xEA);
 /// The drawing library divides it by 1.24.
 const FONT: i32 = 17;
 const SIZE: (u32, u32) = (500, 220);
@@ -45,7 +48,7 @@ struct Scales {
 
 impl Chart<'_> {
     /// The drawing; `None` where there is nothing to draw.
-    pub(super) fn drawing(&self) -> Option<String> {
+    pub fn drawing(&self) -> Option<String> {
         let (low, high) = self.vertical()?;
         // Ticks are at round numbers of these.
         let size = match self.unit {
@@ -124,12 +127,17 @@ impl Chart<'_> {
             return None;
         }
         if self.unit == Unit::Latency {
-            let power = |value: f64| 10f64.powf(value);
-            let low = power(low.log10().floor());
-            return Some((low, power(high.log10().ceil()).max(low * 10.0)));
+            return Some(decades(low, high));
         }
         Some((0.0, if high > 0.0 { high * 1.08 } else { 1.0 }))
     }
+}
+
+/// The powers of ten around a range.
+pub fn decades(low: f64, high: f64) -> (f64, f64) {
+    let power = |value: f64| 10f64.powf(value);
+    let low = power(low.log10().floor());
+    (low, power(high.log10().ceil()).max(low * 10.0))
 }
 
 /// A time before now, seconds.

@@ -1,8 +1,8 @@
-//! How the console writes numbers.
+//! How pages write numbers, and bytes that anybody may have chosen.
 
 /// How a figure is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub enum Unit {
     /// A whole number.
     Count,
     /// Bytes, in powers of 1024 as configurations have them.
@@ -20,7 +20,7 @@ pub(super) enum Unit {
 }
 
 /// `value` in words.
-pub(super) fn shown(value: f64, unit: Unit) -> String {
+pub fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count => grouped(&format!("{value:.0}")),
         Unit::Bytes => bytes(value),
@@ -33,12 +33,12 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
 }
 
 /// A part of a whole in percent; `–` where there is no whole.
-pub(super) fn share(part: f64, whole: f64) -> String {
+pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1} %", 100.0 * part / whole) } else { "–".to_owned() }
 }
 
 /// A number with thousands apart and few decimals.
-pub(super) fn amount(value: f64) -> String {
+pub fn amount(value: f64) -> String {
     let whole = value >= 100.0 || (value - value.round()).abs() < 0.05;
     grouped(&format!("{value:.*}", usize::from(!whole)))
 }
@@ -74,7 +74,7 @@ fn latency(us: f64) -> String {
 }
 
 /// A time in its two largest units.
-pub(super) fn seconds(value: u64) -> String {
+pub fn seconds(value: u64) -> String {
     match value {
         0..60 => format!("{value} s"),
         60..3600 => format!("{} min {} s", value / 60, value % 60),
@@ -83,9 +83,11 @@ pub(super) fn seconds(value: u64) -> String {
     }
 }
 
-fn grouped(digits: &str) -> String {
+/// The digits of a number with thousands apart.
+pub fn grouped(digits: &str) -> String {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let mut text = String::new();
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let mut text = sign.to_owned();
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) {
             text.push(',');
@@ -101,7 +103,7 @@ fn grouped(digits: &str) -> String {
 
 /// Bytes of a key, a name or a value as text: what is no character that can be read, and a
 /// backslash, as `\xNN`. What would turn the direction of text around cannot hide anything.
-pub(super) fn text_of(bytes: &[u8]) -> String {
+pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for char in chunk.valid().chars() {
@@ -129,7 +131,7 @@ fn push_byte(text: &mut String, byte: u8) {
 
 /// The bytes that a person typed: text in which `\xNN` is a byte; `None` where a backslash begins
 /// anything else.
-pub(super) fn typed(text: &[u8]) -> Option<Vec<u8>> {
+pub fn typed(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = text.iter().copied();
     let mut out = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -168,6 +170,7 @@ mod tests {
         ] {
             assert_eq!(shown(value, unit), expected, "{value} {unit:?}");
         }
+        assert_eq!(grouped("-1234.50"), "-1,234.50");
         assert_eq!((share(1.0, 8.0), share(0.0, 0.0)), ("12.5 %".to_owned(), "–".to_owned()));
     }
 

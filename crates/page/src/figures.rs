@@ -1,0 +1,87 @@
+//! Figures of an object of JSON, as tiles, rows and bars.
+
+use maud::{Markup, PreEscaped, html};
+use serde_json::Value;
+
+use crate::words::{Unit, shown};
+
+/// The object that a page is made of, that of `/stats`.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures<'a>(pub &'a Value);
+
+impl Figures<'_> {
+    /// The number at `path`; 0 if there is none.
+    pub fn number(self, path: &str) -> f64 {
+        self.0.pointer(path).and_then(Value::as_f64).unwrap_or_default()
+    }
+
+    /// The text at `path`; empty if there is none.
+    pub fn text(self, path: &str) -> String {
+        self.0.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The number at `path`, with its exact value for programs that read the page.
+    pub fn show(self, path: &str, unit: Unit) -> Markup {
+        let value = self.0.pointer(path).cloned().unwrap_or_default();
+        let text = shown(self.number(path), unit);
+        html! { data data-stat=(path) value=(value) { (text) } }
+    }
+}
+
+/// A row of a table of figures: its name, where the figure is, how it is written, what it means.
+pub type Row = (&'static str, &'static str, Unit, &'static str);
+
+/// A figure that is looked for first.
+pub fn tile(name: &str, value: &Markup, beside: &Markup) -> Markup {
+    html! { li { span.name { (name) } b { (value) } span.soft { (beside) } } }
+}
+
+/// Rows below one another.
+pub fn rows(figures: Figures<'_>, all: &[Row]) -> Markup {
+    html! {
+        table { tbody { @for (name, path, unit, beside) in all {
+            tr {
+                td { (name) }
+                td.n { (figures.show(path, *unit)) }
+                td.soft { (beside) }
+            }
+        } } }
+    }
+}
+
+/// Parts of `whole` side by side. The table below it says the same in numbers.
+pub fn bar(parts: &[(&str, f64)], whole: f64) -> Markup {
+    let mut left = 0.0;
+    let pieces: Vec<(usize, &str, f64, f64)> = parts
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, value))| whole > 0.0 && *value > 0.0)
+        .map(|(place, (name, value))| {
+            let width = (1000.0 * value / whole).min(1000.0 - left);
+            left += width;
+            (place, *name, left - width, width)
+        })
+        .collect();
+    html! {
+        svg.bar viewBox="0 0 1000 24" preserveAspectRatio="none" role="img"
+            aria-label="shares; the table has the numbers" {
+            rect.rest x="0" y="0" width="1000" height="24" {}
+            @for (place, name, x, width) in pieces {
+                rect class={ "p" (place) } x=(format!("{x:.1}")) y="0" height="24"
+                    width=(format!("{width:.1}")) { title { (name) } }
+            }
+        }
+    }
+}
+
+/// The mark of the part at `place` of a bar: its colour, and a letter for who sees none.
+pub fn mark(place: usize) -> Markup {
+    html! { svg.mark viewBox="0 0 10 10" aria-hidden="true" {
+        rect class={ "p" (place) } width="10" height="10" {}
+    } " " }
+}
+
+/// A drawing of a [`Chart`](crate::Chart).
+pub fn drawn(svg: &str) -> Markup {
+    PreEscaped(svg.to_owned())
+}

@@ -1,0 +1,32 @@
+//! What pages of figures are made of, whoever shows them: the console of a server, that of volumes,
+//! and reports.
+//!
+//! `words` writes numbers, `figures` shows those of an object of JSON, `chart` draws lines over
+//! time, and `trends` makes charts of what `history` keeps. `problems` says what is wrong. `sheet`
+//! is the page around everything, [`STYLE`] its look, [`SCRIPT`] what makes its figures new.
+//!
+//! Nothing here knows a socket: whoever serves a page asks for its text. Nothing is fetched from
+//! elsewhere, and no page has a script or a style within it.
+
+mod chart;
+mod figures;
+mod history;
+mod interval;
+mod problems;
+mod sheet;
+mod trends;
+mod words;
+
+pub use chart::{COLOURS, Chart, GRID, INK, decades};
+pub use figures::{Figures, Row, bar, drawn, mark, rows, tile};
+pub use history::{History, Sampled, Span, Totals};
+pub use interval::{Interval, Kind};
+pub use problems::{Grade, Problem, state};
+pub use sheet::{Sheet, sign_out, threshold};
+pub use trends::{Charts, Line, Trend};
+pub use words::{Unit, amount, grouped, seconds, share, shown, text_of, typed};
+
+/// The style of a console, which its pages ask for at `/console/style.css`.
+pub const STYLE: &str = include_str!("style.css");
+/// The script of a console, which its pages ask for at `/console/script.js`.
+pub const SCRIPT: &str = include_str!("script.js");
