@@ -21,6 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_entresol");
 
@@ -110,14 +111,18 @@ impl Served {
         Ok(answer)
     }
 
-    /// What the HTTP interface answers to whoever shows `token`.
-    fn get(&self, path: &str, token: &str) -> String {
+    /// The answer of its HTTP interface.
+    fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = self.admin();
-        let shown = format!("Authorization: Bearer {token}");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{shown}\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// The body of that.
+    fn body(&self, path: &str) -> String {
+        self.get(path, "").split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
     fn stop(mut self) {
@@ -265,9 +270,121 @@ fn figures_of_volumes_are_shown_to_whoever_shows_the_token() {
     let served =
         directory.serve_by(interruptible(), &["--admin-port", "0", "--admin-token", &file]);
     assert!(served.get("/metrics", "").starts_with("HTTP/1.1 401"));
-    let shown = served.get("/metrics", "0123456789abcdef");
+    let known = "Authorization: Bearer 0123456789abcdef\r\n";
+    let shown = served.get("/metrics", known);
     assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
     assert!(served.get("/health/live", "").starts_with("HTTP/1.1 200"));
+    // The console asks strangers for the token, and lets a browser keep it.
+    let form = served.get("/", "");
+    assert!(form.starts_with("HTTP/1.1 401") && form.contains("<code>--admin-token</code>"));
+    assert!(
+        figures(&form).is_empty() && served.get("/console/now", "").starts_with("HTTP/1.1 401")
+    );
+    assert!(served.get("/console/style.css", "").starts_with("HTTP/1.1 200"));
+    assert!(served.get("/console/sign-in", known).contains("\r\nSet-Cookie: "));
+    let page = served.get("/", known);
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("Sign out"));
+    served.stop();
+}
+
+/// The figures that a page has, by their paths in `/stats`.
+fn figures(page: &str) -> Vec<(String, String)> {
+    let pieces = page.split("<data data-stat=\"").skip(1);
+    let pair = pieces.map(|piece| {
+        let (path, rest) = piece.split_once("\" value=\"").unwrap();
+        (path.to_owned(), rest.split_once('"').unwrap().0.to_owned())
+    });
+    pair.collect()
+}
+
+#[test]
+fn every_figure_of_the_console_is_that_of_the_statistics_and_of_the_metrics() {
+    let directory = Directory::new("console");
+    for name in ["vm1", "vm2"] {
+        let (said, made) = directory.create(name);
+        assert!(made, "{said}");
+    }
+    let served = directory.serve_by(interruptible(), &["--admin-port", "0"]);
+    for block in 0..20 {
+        let write = Request::new(Asked::Write, 1, block * 4096, 4096);
+        ask(&served.socket, "vm1", &write, &[7; 4096]);
+        let read = Request::new(Asked::Read, 2, block * 8192, 4096);
+        ask(&served.socket, "vm1", &read, b"");
+        ask(&served.socket, "vm2", &read, b"");
+    }
+    let stats = || -> Value { serde_json::from_str(&served.body("/stats")).unwrap() };
+    // The event loop shows its figures once a second.
+    while stats()["server"]["requests"]["read"] != 40 {
+        std::thread::yield_now();
+    }
+    let (before, page, after) = (stats(), served.body("/"), stats());
+    let shown = figures(&page);
+    assert!(shown.len() > 80, "{}", shown.len());
+    for (path, value) in &shown {
+        let of = |all: &Value| all.pointer(path).unwrap_or_else(|| panic!("{path}")).to_string();
+        // What changes by itself, such as memory, may have done so in between.
+        let found = [of(&before), of(&after)];
+        assert!(found.contains(value) || found[0] != found[1], "{path}: {value} {found:?}");
+    }
+    let of = |path: &str| {
+        let found = shown.iter().find(|(found, _)| found == path);
+        found.unwrap_or_else(|| panic!("{path}")).1.parse::<u64>().unwrap()
+    };
+    let read_by = ["read_hits", "read_partial_misses", "read_full_misses", "pass_through_reads"];
+    assert_eq!(read_by.map(|by| of(&format!("/total/requests/{by}"))).iter().sum::<u64>(), 40);
+    assert_eq!((of("/volumes/0/requests/writes"), of("/volumes/1/requests/writes")), (20, 0));
+    assert_eq!((of("/total/blocks/from_clients"), of("/server/requests/write")), (20, 20));
+    let metrics = served.body("/metrics");
+    for (line, figure) in [
+        (
+            "entresol_volume_backing_bytes_total{request=\"read\",volume=\"vm2\"} ",
+            4096 * of("/volumes/1/blocks/from_backing"),
+        ),
+        ("entresol_volume_commands_total{command=\"read\"} ", of("/server/requests/read")),
+        ("entresol_volume_exports{state=\"served\"} ", of("/total/volumes")),
+    ] {
+        let found = metrics.lines().find_map(|found| found.strip_prefix(line));
+        assert_eq!(found, Some(figure.to_string().as_str()), "{line}");
+    }
+    served.stop();
+}
+
+#[test]
+fn the_console_has_all_sections_tells_of_an_absent_backing_and_runs_nothing_of_anybody() {
+    let directory = Directory::new("sections <b>&");
+    for name in ["vm1", "gone"] {
+        let (said, made) = directory.create(name);
+        assert!(made, "{said}");
+    }
+    std::fs::rename(directory.path("gone.img"), directory.path("elsewhere.img")).unwrap();
+    let served = directory.serve_by(interruptible(), &["--admin-port", "0"]);
+    for path in ["/", "/?span=day", "/console/now"] {
+        let mut page = served.get(path, "");
+        // The event loop shows its first figures once it runs.
+        while !page.contains("Volume gone is not exported") {
+            page = served.get(path, "");
+        }
+        assert!(page.starts_with("HTTP/1.1 200") && page.contains("script-src 'self'"), "{page}");
+        for text in [
+            "Failing",
+            "put its backing back",
+            "Cache in use",
+            "Latency of reads",
+            "Where reads are answered",
+            "Writing and writing back",
+            "Connections",
+            "sections &lt;b&gt;&amp;/vm1.img",
+        ] {
+            assert!(page.contains(text), "{path}: {text}");
+        }
+        let page = page.replace("http://www.w3.org/2000/svg", "");
+        for unwanted in ["<b>&", " style=", "<style", "http://", "https://", "Sign out"] {
+            assert!(!page.contains(unwanted), "{path}: {unwanted}");
+        }
+        assert_eq!(page.matches("<script").count(), usize::from(path != "/console/now"));
+    }
+    assert!(served.get("/console/key", "").starts_with("HTTP/1.1 404"));
+    assert!(served.get("/console/sign-in", "").starts_with("HTTP/1.1 404"));
     served.stop();
 }
 
@@ -296,7 +413,10 @@ fn token_and_level_of_the_log_are_read_again_and_no_client_is_lost() {
         assert_eq!(manager.other_word(), "READY=1");
         std::fs::read_to_string(&log).unwrap()
     };
-    let opens = |word: &str| served.get("/stats", word).starts_with("HTTP/1.1 200");
+    let opens = |word: &str| {
+        let shown = format!("Authorization: Bearer {word}\r\n");
+        served.get("/stats", &shown).starts_with("HTTP/1.1 200")
+    };
     assert!(opens("0123456789abcdef") && !opens("fedcba9876543210"));
     // What cannot be used changes nothing.
     std::fs::write(&token, "short\n").unwrap();

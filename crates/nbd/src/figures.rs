@@ -1,5 +1,6 @@
 //! What the server counts of its clients.
 
+use entresol_page::{Interval, Kind};
 use entresol_wire::nbd::Command;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
@@ -26,6 +27,8 @@ pub(crate) struct Figures {
     unknown: u64,
     asked_bytes: [u64; Command::ALL.len()],
     latency_us: Histogram<u64>,
+    /// What clients asked since that was taken last.
+    interval: Interval,
     /// Failures of volumes since they were told of last, and what the first of them said.
     failures: Option<(u64, String)>,
 }
@@ -50,6 +53,7 @@ impl Default for Figures {
             unknown: 0,
             asked_bytes: [0; Command::ALL.len()],
             latency_us,
+            interval: Interval::default(),
             failures: None,
         }
     }
@@ -80,9 +84,17 @@ impl Figures {
         Some(if others == 0 { sentence } else { format!("{sentence} (and {others} more)") })
     }
 
-    /// A volume has answered a request after so long.
-    pub(crate) fn answered(&mut self, latency_ns: u64) {
+    /// A volume has answered a request after so long; it is of a `kind` if a client asked.
+    pub(crate) fn answered(&mut self, kind: Option<Kind>, latency_ns: u64) {
         self.latency_us.saturating_record((latency_ns / 1000).max(1));
+        if let Some(kind) = kind {
+            self.interval.record(kind, latency_ns, 1);
+        }
+    }
+
+    /// What clients asked since the last call.
+    pub(crate) fn take_interval(&mut self) -> Interval {
+        std::mem::take(&mut self.interval)
     }
 
     /// All figures, as JSON.

@@ -6,12 +6,15 @@
 //! `service` is the event loop, `connection` one client, `validate` what a request deserves,
 //! `pending` the requests that volumes have not answered, `quota` what a client may make the server
 //! hold, `control` the socket for administrators, `stall_watch` what watches the devices,
-//! `published` the figures for other threads, `metrics` figures as Prometheus scrapes them.
+//! `published` the figures for other threads, `stats` and `metrics` figures as programs read them,
+//! `console` a page of them, `history` what its charts are drawn of.
 
 mod connection;
+mod console;
 mod control;
 mod error;
 mod figures;
+mod history;
 mod listen;
 mod metrics;
 mod output;
@@ -20,6 +23,7 @@ mod published;
 mod quota;
 mod service;
 mod stall_watch;
+mod stats;
 mod status;
 mod unanswered;
 mod validate;

@@ -187,8 +187,8 @@ entresol_volume_exports{state=\"absent\"} 0
     #[test]
     fn latencies_of_requests_become_a_histogram_in_seconds() {
         let mut figures = crate::figures::Figures::default();
-        figures.answered(40_000);
-        figures.answered(2_000_000);
+        figures.answered(None, 40_000);
+        figures.answered(None, 2_000_000);
         let text = metrics(&json!({"server": figures.json()}));
         let name = "entresol_volume_request_latency_seconds";
         for end in [

@@ -1,5 +1,6 @@
 //! Requests that volumes have not answered.
 
+use entresol_page::Kind;
 use entresol_wire::nbd::{Command, ReplyTo};
 
 /// Requests that volumes have not answered, by the token they were submitted with.
@@ -59,6 +60,18 @@ pub(crate) enum Asked {
     },
     /// Something that only administrators ask for.
     Administration,
+}
+
+impl Asked {
+    /// The kind that its latency counts as in charts; `None` where no client asked.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Asked::Read | Asked::ReadUnbroken => Some(Kind::Read),
+            Asked::Plain(Command::Write) => Some(Kind::Write),
+            Asked::FastZero | Asked::Plain(_) | Asked::Status { .. } => Some(Kind::Other),
+            Asked::Administration => None,
+        }
+    }
 }
 
 impl Pending {

@@ -357,7 +357,7 @@ impl<'a> Service<'a> {
             error!("a volume answered token {} twice", completion.token);
             return;
         };
-        self.figures.answered(now.0.saturating_sub(waiting.since_ns));
+        self.figures.answered(waiting.asked.kind(), now.0.saturating_sub(waiting.since_ns));
         match waiting.asker {
             Asker::Client(place, generation) => {
                 let is_there =
@@ -572,7 +572,8 @@ impl<'a> Service<'a> {
     /// Puts the figures where other threads find them.
     fn publish(&mut self, published: &Published) {
         self.figures.held_bytes = self.held_bytes as u64;
-        published.show(control::report(self.volumes, self.figures.json()));
+        let report = control::report(self.volumes, self.figures.json());
+        published.show(report, &self.figures.take_interval());
     }
 
     /// Takes no more clients; those that are there hear of it.

@@ -52,7 +52,7 @@ impl Chart<'_> {
         let (low, high) = self.vertical()?;
         // Ticks are at round numbers of these.
         let size = match self.unit {
-            Unit::ByteRate => 1024f64.powf(high.max(1.0).log(1024.0).floor()),
+            Unit::Bytes | Unit::ByteRate => 1024f64.powf(high.max(1.0).log(1024.0).floor()),
             _ => 1.0,
         };
         let scales = Scales { time: if self.seconds > 7200.0 { 3600.0 } else { 60.0 }, size };

@@ -1,7 +1,7 @@
 //! Figures of an object of JSON, as tiles, rows and bars.
 
 use maud::{Markup, PreEscaped, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::words::{Unit, shown};
 
@@ -26,6 +26,18 @@ impl Figures<'_> {
         let text = shown(self.number(path), unit);
         html! { data data-stat=(path) value=(value) { (text) } }
     }
+}
+
+/// A measured number as a figure: six digits behind the point, for more say nothing.
+pub fn measured(value: f64) -> Value {
+    let value = if value.is_finite() { value } else { 0.0 };
+    json!((value * 1e6).round() / 1e6)
+}
+
+/// Percentiles 50, 99 and 99.9 as a figure.
+pub fn percentiles([p50, p99, p999]: [f32; 3]) -> Value {
+    let measured = |value: f32| measured(value.into());
+    json!({"p50": measured(p50), "p99": measured(p99), "p999": measured(p999)})
 }
 
 /// A row of a table of figures: its name, where the figure is, how it is written, what it means.

@@ -84,6 +84,11 @@ impl Interval {
         let latencies = self.latencies.get(kind as usize).filter(|all| !all.is_empty())?;
         Some(latencies.value_at_percentile(percent) as f64 / 1e3)
     }
+
+    /// Percentiles 50, 99 and 99.9 of a kind, microseconds; 0 if there were no calls.
+    pub fn percentiles_us(&self, kind: Kind) -> [f32; 3] {
+        [50.0, 99.0, 99.9].map(|percent| self.percentile_us(kind, percent).unwrap_or(0.0) as f32)
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +114,8 @@ mod tests {
         near(Kind::Read, 99.9, 1_000.0);
         near(Kind::Write, 50.0, 6e7);
         assert_eq!(all.percentile_us(Kind::Other, 50.0), None);
+        assert_eq!(all.percentiles_us(Kind::Other), [0.0; 3]);
+        assert!(all.percentiles_us(Kind::Read).is_sorted());
         assert_eq!(Interval::default().percentile_us(Kind::Read, 50.0), None);
     }
 }

@@ -18,13 +18,13 @@ mod trends;
 mod words;
 
 pub use chart::{COLOURS, Chart, GRID, INK, decades};
-pub use figures::{Figures, Row, bar, drawn, mark, rows, tile};
+pub use figures::{Figures, Row, bar, drawn, mark, measured, percentiles, rows, tile};
 pub use history::{History, Sampled, Span, Totals};
 pub use interval::{Interval, Kind};
 pub use problems::{Grade, Problem, state};
 pub use sheet::{Sheet, sign_out, threshold};
 pub use trends::{Charts, Line, Trend};
-pub use words::{Unit, amount, grouped, seconds, share, shown, text_of, typed};
+pub use words::{BLOCK_BYTES, Unit, amount, grouped, seconds, share, shown, text_of, typed};
 
 /// The style of a console, which its pages ask for at `/console/style.css`.
 pub const STYLE: &str = include_str!("style.css");

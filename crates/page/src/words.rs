@@ -7,6 +7,8 @@ pub enum Unit {
     Count,
     /// Bytes, in powers of 1024 as configurations have them.
     Bytes,
+    /// Blocks of a volume, in bytes.
+    Blocks,
     /// So many in a second.
     Rate,
     /// Bytes in a second.
@@ -19,11 +21,15 @@ pub enum Unit {
     Seconds,
 }
 
+/// Bytes of a block of a volume.
+pub const BLOCK_BYTES: f64 = 4096.0;
+
 /// `value` in words.
 pub fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count => grouped(&format!("{value:.0}")),
         Unit::Bytes => bytes(value),
+        Unit::Blocks => bytes(value * BLOCK_BYTES),
         Unit::Rate => format!("{}/s", amount(value)),
         Unit::ByteRate => format!("{}/s", bytes(value)),
         Unit::Latency => latency(value),
@@ -160,6 +166,7 @@ mod tests {
             (1536.0, Unit::Bytes, "1.5 KiB"),
             (134_217_728.0, Unit::Bytes, "128 MiB"),
             (1_048_575.0, Unit::Bytes, "1,024 KiB"),
+            (3.0, Unit::Blocks, "12 KiB"),
             (12.34, Unit::Rate, "12.3/s"),
             (9.999, Unit::Latency, "10 µs"),
             (1_234.0, Unit::Latency, "1.23 ms"),

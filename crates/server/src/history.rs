@@ -78,10 +78,6 @@ impl entresol_page::Totals for Totals {
         let rate = |count: u64| if seconds > 0.0 { (count as f64 / seconds) as f32 } else { 0.0 };
         // Whoever sets counts back begins at 0.
         let grown = |now: u64, before: u64| rate(now.saturating_sub(before));
-        let percentiles = |kind| {
-            [50.0, 99.0, 99.9]
-                .map(|percent| interval.percentile_us(kind, percent).unwrap_or(0.0) as f32)
-        };
         Sample {
             seconds: self.at.as_secs_f64(),
             commands: Kind::ALL.map(|kind| rate(interval.calls(kind))),
@@ -90,8 +86,8 @@ impl entresol_page::Totals for Totals {
                 .map(|way: usize| grown(self.device_bytes[way], before.device_bytes[way])),
             client_bytes: [0, 1]
                 .map(|way: usize| grown(self.client_bytes[way], before.client_bytes[way])),
-            read_us: percentiles(Kind::Read),
-            write_us: percentiles(Kind::Write),
+            read_us: interval.percentiles_us(Kind::Read),
+            write_us: interval.percentiles_us(Kind::Write),
             live_share: self.live_share as f32,
         }
     }

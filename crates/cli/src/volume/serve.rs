@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     /// Listen on addresses that other machines reach although clients show no certificate
     #[arg(long)]
     allow_everyone: bool,
-    /// HTTP on this port: /health, /stats, /metrics; 0 takes a free one
+    /// HTTP on this port: a page, /health, /stats, /metrics; 0 takes a free one
     #[arg(long, value_name = "N")]
     admin_port: Option<u16>,
     /// Address of this machine that HTTP is on; whoever reaches it sees all figures

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use entresol_host::ProcessFigures;
+use entresol_page::{measured, percentiles};
 use entresol_tier::{Distribution, Statistics};
 use serde_json::{Map, Value, json};
 
@@ -66,25 +67,20 @@ fn second(shared: &Shared) -> Value {
     let Sample { commands, gets, device_bytes, client_bytes, read_us, write_us, .. } =
         shared.history.as_ref().map(History::latest).unwrap_or_default();
     json!({
-        "commands": number(commands.iter().copied().map(f64::from).sum()),
-        "reads": number(commands[0].into()),
-        "writes": number(commands[1].into()),
-        "memory_hits": number(gets[0].into()),
-        "buffer_hits": number(gets[1].into()),
-        "flash_hits": number(gets[2].into()),
-        "misses": number(gets[3].into()),
-        "device_read_bytes": number(device_bytes[0].into()),
-        "device_written_bytes": number(device_bytes[1].into()),
-        "client_read_bytes": number(client_bytes[0].into()),
-        "client_written_bytes": number(client_bytes[1].into()),
+        "commands": measured(commands.iter().copied().map(f64::from).sum()),
+        "reads": measured(commands[0].into()),
+        "writes": measured(commands[1].into()),
+        "memory_hits": measured(gets[0].into()),
+        "buffer_hits": measured(gets[1].into()),
+        "flash_hits": measured(gets[2].into()),
+        "misses": measured(gets[3].into()),
+        "device_read_bytes": measured(device_bytes[0].into()),
+        "device_written_bytes": measured(device_bytes[1].into()),
+        "client_read_bytes": measured(client_bytes[0].into()),
+        "client_written_bytes": measured(client_bytes[1].into()),
         "read_us": percentiles(read_us),
         "write_us": percentiles(write_us),
     })
-}
-
-fn percentiles([p50, p99, p999]: [f32; 3]) -> Value {
-    let number = |value: f32| number(value.into());
-    json!({"p50": number(p50), "p99": number(p99), "p999": number(p999)})
 }
 
 /// Entries by the number of their database.
@@ -105,9 +101,9 @@ fn of_store(store: &Statistics) -> Map<String, Value> {
     }
     out.insert("capacity_bytes".to_owned(), json!(store.capacity_bytes));
     for (name, value) in figures::ratios(store) {
-        out.insert(name.to_owned(), number(value));
+        out.insert(name.to_owned(), measured(value));
     }
-    out.insert("write_amplification".to_owned(), number(store.write_amplification()));
+    out.insert("write_amplification".to_owned(), measured(store.write_amplification()));
     out.insert("poisoned".to_owned(), json!(store.poisoned));
     out.insert("key_bytes".to_owned(), distribution(&store.key_bytes));
     out.insert("value_bytes".to_owned(), distribution(&store.value_bytes));
@@ -133,14 +129,14 @@ fn command(figures: &CommandFigures) -> Value {
 fn latency(latency: &Latency) -> Value {
     let mut out = json!({
         "n": latency.count(),
-        "min": number(latency.min_us()),
-        "max": number(latency.max_us()),
-        "mean": number(latency.mean_us()),
-        "geometric_mean": number(latency.geometric_mean_us()),
-        "standard_deviation": number(latency.standard_deviation_us()),
+        "min": measured(latency.min_us()),
+        "max": measured(latency.max_us()),
+        "mean": measured(latency.mean_us()),
+        "geometric_mean": measured(latency.geometric_mean_us()),
+        "standard_deviation": measured(latency.standard_deviation_us()),
     });
     for percent in PERCENTILES {
-        out[percentile_name(percent)] = number(latency.percentile_us(percent));
+        out[percentile_name(percent)] = measured(latency.percentile_us(percent));
     }
     out
 }
@@ -150,20 +146,14 @@ fn distribution(sizes: &Distribution) -> Value {
         "n": sizes.count,
         "min": sizes.min,
         "max": sizes.max,
-        "mean": number(sizes.mean),
-        "geometric_mean": number(sizes.geometric_mean),
-        "standard_deviation": number(sizes.standard_deviation),
+        "mean": measured(sizes.mean),
+        "geometric_mean": measured(sizes.geometric_mean),
+        "standard_deviation": measured(sizes.standard_deviation),
     });
     for (percent, value) in &sizes.percentiles {
         out[percentile_name(*percent)] = json!(value);
     }
     out
-}
-
-/// Six digits behind the point: more say nothing of a measurement.
-fn number(value: f64) -> Value {
-    let value = if value.is_finite() { value } else { 0.0 };
-    json!((value * 1e6).round() / 1e6)
 }
 
 /// `p50`, `p99`, `p999`.

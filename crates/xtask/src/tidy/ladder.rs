@@ -80,6 +80,7 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-host",
             "entresol-net",
+            "entresol-page",
             "entresol-volume",
             "entresol-wire",
         ],
