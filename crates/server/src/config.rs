@@ -410,6 +410,10 @@ impl Config {
         self.path("admin-token")
     }
 
+    pub(crate) fn drive_certificates(&self) -> Option<PathBuf> {
+        self.path("drive-certificates")
+    }
+
     pub(crate) fn users(&self) -> Option<PathBuf> {
         self.path("users")
     }

@@ -10,6 +10,7 @@
 mod absences;
 mod admin;
 mod backup;
+mod certificates;
 mod client;
 mod client_memory;
 mod command;

@@ -20,6 +20,7 @@ use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
 use crate::backup::Copied;
+use crate::certificates::{self, Certificate};
 use crate::client::clients_within;
 use crate::config::Config;
 use crate::data;
@@ -77,6 +78,7 @@ struct Doors {
     ports: Ports,
     admin: Option<Admin>,
     admin_access: Arc<AdminAccess>,
+    certificates: Vec<Certificate>,
 }
 
 impl Doors {
@@ -94,6 +96,8 @@ impl Doors {
             None => None,
         };
         ports.admin = admin.as_ref().map(Admin::address);
+        let folder = config.drive_certificates();
+        let certificates = folder.as_deref().map_or(Ok(Vec::new()), certificates::read)?;
         let open = ports.admin.filter(|address| !address.ip().is_loopback());
         if let Some(open) = open.filter(|_| !admin_access.is_closed()) {
             warn!(
@@ -102,7 +106,7 @@ impl Doors {
                  names a file with a word to ask for"
             );
         }
-        Ok(Doors { users, tls, listeners, ports, admin, admin_access })
+        Ok(Doors { users, tls, listeners, ports, admin, admin_access, certificates })
     }
 
     /// Serves `tier`, `early` clients first; returns once others can connect.
@@ -112,7 +116,7 @@ impl Doors {
         tier: Arc<Tiered>,
         early: Vec<Stream>,
     ) -> Result<RunningServer, ServeError> {
-        let Doors { users, tls, listeners, ports, admin, admin_access } = self;
+        let Doors { users, tls, listeners, ports, admin, admin_access, certificates } = self;
         let system = |error| ServeError::System("an event queue cannot be made", error);
         let mut polls = Vec::new();
         let mut wakers = Vec::new();
@@ -133,6 +137,7 @@ impl Doors {
             users,
             tls,
             admin_access,
+            certificates,
             wakers,
             verifier,
             savers,

@@ -17,6 +17,7 @@ use mio::Waker;
 
 use crate::absences::Absences;
 use crate::backup::Copied;
+use crate::certificates::Certificate;
 use crate::client::{Client, Clients, Facts};
 use crate::client_memory::{Claim, ClientMemory};
 use crate::command::spec::Spec;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     users: RwLock<Arc<Users>>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) admin_access: Arc<AdminAccess>,
+    /// What is known of drives.
+    pub(crate) certificates: Vec<Certificate>,
     /// Who is connected.
     pub(crate) clients: Clients,
     /// Who watches every command.
@@ -192,6 +195,8 @@ pub(crate) struct Parts {
     pub(crate) users: Users,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) admin_access: Arc<AdminAccess>,
+    /// What is known of drives.
+    pub(crate) certificates: Vec<Certificate>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) verifier: SyncSender<Comparison>,
     pub(crate) savers: SyncSender<Saver>,
@@ -221,6 +226,7 @@ impl Shared {
             users: RwLock::new(Arc::new(parts.users)),
             tls: parts.tls,
             admin_access: parts.admin_access,
+            certificates: parts.certificates,
             clients: Clients::default(),
             monitors: Monitors::default(),
             absences: Arc::default(),

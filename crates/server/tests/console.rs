@@ -240,3 +240,30 @@ fn a_look_at_a_key_tells_type_size_and_end_and_changes_nothing() {
     assert_eq!(client.call("GET k"), "$10\r\nsome-value\r\n");
     assert_eq!(client.call("DBSIZE"), ":3\r\n");
 }
+
+#[test]
+fn certificates_of_drives_stand_on_the_page_the_newest_first_and_as_text() {
+    let directory = TempDir::new();
+    let report = |name: &str, started: u64, verdict: &str| {
+        let text = serde_json::json!({
+            "act": "certify", "verdict": verdict, "name": HOSTILE, "started_unix": started,
+            "line": format!("line of {name}"),
+            "machine": {"targets": [{"name": "/dev/nvme7n1", "model": name, "serial": null}]},
+        });
+        std::fs::write(directory.path(&format!("{name}.json")), text.to_string()).unwrap();
+    };
+    report("old", 1_000, "fail");
+    report("new", 2_000, "pass");
+    std::fs::write(directory.path("notes.txt"), "no report").unwrap();
+    let folder = directory.path("").display().to_string();
+    let settings = [("admin-port", "0"), ("drive-certificates", folder.as_str())];
+    let server = TestServer::start(&settings);
+    let (_, page) = get(&server, "/", "");
+    assert!(page.contains("Certified drives") && !page.contains("no report"));
+    let places = ["line of new", "line of old"].map(|line| page.find(line).unwrap());
+    assert!(places[0] < places[1], "{places:?}");
+    assert_eq!(page.matches("<code>/dev/nvme7n1</code>: ").count(), 2);
+    assert_eq!(page.matches("&lt;img/src=x&gt;&quot;'&amp;&lt;script&gt;").count(), 2);
+    let none = TestServer::start(&[("admin-port", "0")]);
+    assert!(!get(&none, "/", "").1.contains("Certified drives"));
+}

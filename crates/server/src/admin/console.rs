@@ -5,6 +5,7 @@
 //! look at a key, too: these have bytes of entries. Nothing is fetched from elsewhere, and no page
 //! has a script or a style within it.
 
+mod certificates;
 mod figures;
 mod key;
 mod people;

@@ -273,6 +273,13 @@ pub(crate) const KEYS: &[KeySpec] = &[
          beside the token if there is one; those for health need none.",
     ),
     key(
+        "drive-certificates",
+        Kind::Path,
+        "",
+        "Folder with reports of `entresol act certify --json` (files that end in `.json`), which \
+         the console shows; read at the start.",
+    ),
+    key(
         "users",
         Kind::Path,
         "",

@@ -4,6 +4,7 @@ use entresol_net::Standing;
 use entresol_page::{Charts, Figures, Sheet, Span, sign_out, state};
 use maud::{Markup, html};
 
+use super::certificates::certificates;
 use super::figures::{about, answered, commands, memory, spaces, tiles, writing};
 use super::people::{clients, slow};
 use super::problems::{Ground, find};
@@ -46,6 +47,7 @@ pub(super) fn now(shared: &Shared, standing: Standing, span: Span) -> Markup {
             section.card { (spaces(figures)) }
             @if standing == Standing::Anybody { section.card { (closed()) } }
         }
+        @if let Some(certificates) = certificates(shared) { section.card { (certificates) } }
         section.card { (commands(figures)) }
         @if standing == Standing::Known {
             section.card { (slow(shared)) }
