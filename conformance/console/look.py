@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Chromium looks at the console of `entresol serve` under a load."""
+"""Chromium looks at the consoles of `entresol serve` and `entresol volume serve` under loads."""
 
 import argparse
 import base64
@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -196,6 +197,66 @@ class Load:
             thread.join()
 
 
+class Volumes:
+    """An `entresol volume serve` of one volume, whose console asks for no token."""
+
+    def __init__(self, program, directory):
+        cache, backing = directory / "cache", directory / "<b>backing"
+        backing.touch()
+        os.truncate(backing, 64 << 20)
+        subprocess.run([program, "volume", "create", "vm1", "--cache", cache, "--capacity", "64MiB",
+                        "--backing", backing, "--mode", "wb"], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.socket = directory / "nbd"
+        self.process = subprocess.Popen(
+            [program, "volume", "serve", "--cache", cache, "--unix", self.socket,
+             "--admin-port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        words = self.process.stdout.readline().split()
+        check(words[:1] == ["listening"], f"the server said {words}")
+        ports = dict(word.split("=") for word in words[1:])
+        self.console = f"http://127.0.0.1:{ports['admin']}/"
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(TIMEOUT)
+
+
+class Guest:
+    """A client of a volume that reads and writes until it is told to stop."""
+
+    def __init__(self, path):
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self.run, args=(path,))
+        self.thread.start()
+
+    def run(self, path):
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.connect(os.fspath(path))
+            with stream.makefile("rwb") as file:
+                check(file.read(18)[:8] == b"NBDMAGIC", "the server does not speak NBD")
+                # No zeros behind the size; the option is the name of the export.
+                file.write(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 3) + b"vm1")
+                file.flush()
+                file.read(10)
+                number = 0
+                while not self.ends.is_set():
+                    number += 1
+                    offset = number * 7919 % 16384 * 4096
+                    kind, payload = (1, b"g" * 4096) if number % 3 == 0 else (0, b"")
+                    file.write(struct.pack(">IHHQQI", 0x25609513, 0, kind, number, offset, 4096))
+                    file.write(payload)
+                    file.flush()
+                    magic, error, cookie = struct.unpack(">IIQ", file.read(16))
+                    check((magic, error, cookie) == (0x67446698, 0, number), "a request failed")
+                    if kind == 0:
+                        file.read(4096)
+
+    def close(self):
+        self.ends.set()
+        self.thread.join()
+
+
 def sign_in(browser, server):
     browser.go(server.console)
     check("admin-token" in browser.script("return document.body.innerText"),
@@ -225,7 +286,7 @@ def first_paint(browser, server):
     check(max(times) <= FIRST_PAINT_MS, "the first paint takes too long")
 
 
-def looks(browser, pictures):
+def looks(browser, pictures, name):
     """The page at both widths in both themes."""
     for width in WIDTHS:
         browser.size(width)
@@ -234,7 +295,7 @@ def looks(browser, pictures):
             wide = browser.script("return document.documentElement.scrollWidth")
             check(wide <= width, f"at {width} px the page is {wide} px wide")
             if pictures:
-                browser.picture(pictures / f"console-{width}-{theme}.png")
+                browser.picture(pictures / f"{name}-{width}-{theme}.png")
     print(f"{len(WIDTHS)} widths, both themes: ok")
 
 
@@ -247,13 +308,26 @@ def key(browser):
     print("a look at a key: ok")
 
 
-def refreshes(browser):
-    gets = "return document.querySelector('data[data-stat=\"/store/gets\"]').value"
-    before = browser.script(gets)
-    until("newer figures", lambda: browser.script(gets) != before)
+def refreshes(browser, figure, expected):
+    figure = f"return document.querySelector('data[data-stat=\"{figure}\"]').value"
+    before = browser.script(figure)
+    until("newer figures", lambda: browser.script(figure) != before)
     title = browser.script("return document.title")
-    check(title == "Entresol", f"a name of a client ran as a script: {title}")
+    check(title == expected, f"a name that somebody chose ran as a script: {title}")
     print("figures become new by themselves: ok")
+
+
+def volumes(browser, server, pictures):
+    """The page of volumes, whose backing has a piece of a page in its name."""
+    first_paint(browser, server)
+    until("figures of the volume",
+          lambda: "<b>backing" in browser.script("return document.body.innerText"))
+    refreshes(browser, "/volumes/0/requests/reads", "Entresol volumes")
+    looks(browser, pictures, "volumes")
+    drawn = browser.script("return document.querySelectorAll('.drawing polyline').length")
+    check(drawn > 12, f"the charts of volumes have {drawn} lines")
+    check("Healthy" in browser.script("return document.querySelector('.state').innerText"),
+          "the volumes are not healthy")
 
 
 def processor(browser, server, seconds):
@@ -291,11 +365,18 @@ def main():
                 sign_in(browser, server)
                 time.sleep(options.load)
                 first_paint(browser, server)
-                looks(browser, options.pictures)
-                refreshes(browser)
+                looks(browser, options.pictures, "console")
+                refreshes(browser, "/store/gets", "Entresol")
                 key(browser)
             finally:
                 load.close()
+            cached = Volumes(options.program, directory)
+            stack.callback(cached.close)
+            guest = Guest(cached.socket)
+            try:
+                volumes(browser, cached, options.pictures)
+            finally:
+                guest.close()
             complaints = browser.complaints()
             check(not complaints, f"the browser complains: {complaints}")
             processor(browser, server, options.idle)
