@@ -52,19 +52,6 @@ public final class FloorMemtable extends SkipListMemtable {
         };
     }
 
-    /** Makes the file, of so many bytes at least. */
-    static void make(Path path, long bytes) throws IOException {
-        ByteBuffer page = ByteBuffer.allocate(1 << 20);
-        try (FileChannel made = FileChannel.open(path, StandardOpenOption.CREATE,
-                StandardOpenOption.WRITE)) {
-            while (made.position() < bytes) {
-                ThreadLocalRandom.current().nextBytes(page.array());
-                made.write(page.clear());
-            }
-            made.force(true);
-        }
-    }
-
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key, Slices slices, ColumnFilter columns,
             boolean reversed, SSTableReadsListener listener) {

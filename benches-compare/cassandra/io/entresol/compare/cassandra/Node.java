@@ -5,6 +5,7 @@ import com.datastax.driver.core.Session;
 import com.datastax.driver.core.SocketOptions;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import javax.management.JMX;
 import javax.management.MBeanServerConnection;
 import javax.management.MalformedObjectNameException;
@@ -67,7 +69,7 @@ final class Node implements AutoCloseable {
             default -> HEAP_MEBIBYTES;
         };
         if (variant == Variant.FLOOR) {
-            FloorMemtable.make(folder.resolve("store"), capacity / 2);
+            fill(folder.resolve("store"), capacity / 2);
         }
         Map<String, String> values = Map.ofEntries(
                 Map.entry("token", "" + (Long.MIN_VALUE + 1)),
@@ -88,6 +90,17 @@ final class Node implements AutoCloseable {
                 filled(template("jvm.options"), values) + agent);
         Files.writeString(conf.resolve("cassandra.yaml"),
                 filled(variant.yaml(template("cassandra.yaml")), values));
+    }
+
+    /** Makes a file of so many bytes at least, with something in each of its pages. */
+    private static void fill(Path path, long bytes) throws IOException {
+        byte[] noise = new byte[1 << 20];
+        try (OutputStream file = Files.newOutputStream(path)) {
+            for (long written = 0; written < bytes; written += noise.length) {
+                ThreadLocalRandom.current().nextBytes(noise);
+                file.write(noise);
+            }
+        }
     }
 
     private static String filled(String template, Map<String, String> values) {
