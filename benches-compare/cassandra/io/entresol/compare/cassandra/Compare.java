@@ -286,7 +286,9 @@ public final class Compare {
                 node.inside().compact();
                 node.rest();
             }
-            if (node.variant == Variant.ENTRESOL || node.variant == Variant.TUNED) {
+            if (node.variant == Variant.FLOOR) {
+                node.inside().stopReading();
+            } else if (node.variant == Variant.ENTRESOL || node.variant == Variant.TUNED) {
                 node.stop();
                 node.make(3 * rows.bytes(), LEAST_CAPACITY);
                 node.start();

@@ -23,11 +23,15 @@ import org.apache.cassandra.schema.TableMetadataRef;
 /**
  * What a node reaches at best if a read takes one of the device: all rows are in the heap, and each
  * read of one reads a random page of a file beside, past the page cache, and looks at nothing of it.
+ * Without these reads it is what the protocol lets a node reach whose rows are in memory.
  */
 public final class FloorMemtable extends SkipListMemtable {
     private static final int PAGE = 4096;
     private static final ThreadLocal<ByteBuffer> BUFFER = ThreadLocal
             .withInitial(() -> ByteBuffer.allocateDirect(2 * PAGE).alignedSlice(PAGE).limit(PAGE));
+
+    /** Whether reads read the device. */
+    private static volatile boolean reads = true;
 
     private final FileChannel file;
     private final long pages;
@@ -52,9 +56,21 @@ public final class FloorMemtable extends SkipListMemtable {
         };
     }
 
+    /** Reads from now on are of the heap alone, in all tables. */
+    static void stopReading() {
+        reads = false;
+    }
+
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key, Slices slices, ColumnFilter columns,
             boolean reversed, SSTableReadsListener listener) {
+        if (reads) {
+            readPage();
+        }
+        return super.rowIterator(key, slices, columns, reversed, listener);
+    }
+
+    private void readPage() {
         try {
             long page = ThreadLocalRandom.current().nextLong(pages);
             if (file.read(BUFFER.get().clear().limit(PAGE), page * PAGE) != PAGE) {
@@ -63,6 +79,5 @@ public final class FloorMemtable extends SkipListMemtable {
         } catch (IOException failed) {
             throw new UncheckedIOException(failed);
         }
-        return super.rowIterator(key, slices, columns, reversed, listener);
     }
 }

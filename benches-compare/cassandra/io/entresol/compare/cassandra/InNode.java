@@ -142,6 +142,11 @@ public final class InNode implements InNodeMXBean {
     }
 
     @Override
+    public void stopReading() {
+        FloorMemtable.stopReading();
+    }
+
+    @Override
     public int pending() {
         CompactionManager all = CompactionManager.instance;
         return all.getPendingTasks() + all.getActiveCompactions();

@@ -31,4 +31,7 @@ public interface InNodeMXBean {
 
     /** Bytes of the table's SSTables. */
     long bytes();
+
+    /** Of the floor: reads are of the heap alone from now on. */
+    void stopReading();
 }

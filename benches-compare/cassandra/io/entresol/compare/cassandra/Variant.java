@@ -1,5 +1,6 @@
 package io.entresol.compare.cassandra;
 
+import java.util.List;
 import java.util.Locale;
 
 /** A node of the comparison: what its configuration has beside that of the others. */
@@ -68,8 +69,7 @@ enum Variant {
 
     /** Whether it plays a phase, beside those that change the rows for a later one. */
     boolean plays(String phase) {
-        return this != FLOOR || phase.startsWith("reads") || phase.startsWith("local")
-                || phase.startsWith("updates");
+        return this != FLOOR || !List.of("mixed", "overwrite", "fixed").contains(phase);
     }
 
     String label() {
