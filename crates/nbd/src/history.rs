@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use entresol_page::{Interval, Kind, Sampled};
+use entresol_page::{Calls, Interval, Passed, Sampled};
 use serde_json::Value;
 
 /// The samples of a server.
@@ -29,18 +29,14 @@ pub(crate) struct Totals {
 pub(crate) struct Sample {
     /// Seconds from the start to its end.
     seconds: f64,
-    /// Requests that read, that write, and others.
-    pub(crate) requests: [f32; 3],
+    /// Requests.
+    pub(crate) requests: Calls,
     /// Reads that found all of their blocks, some, none, and those that went around the cache.
     pub(crate) reads: [f32; 4],
     /// Bytes read from backings, written to them, and of these written back.
     pub(crate) backing_bytes: [f32; 3],
     /// Bytes that clients sent and were sent.
     pub(crate) client_bytes: [f32; 2],
-    /// Percentiles 50, 99 and 99.9 of reads, microseconds; 0 if there were none.
-    pub(crate) read_us: [f32; 3],
-    /// Those of writes.
-    pub(crate) write_us: [f32; 3],
     /// Bytes that backings still lack, at the end.
     pub(crate) dirty_bytes: f32,
 }
@@ -68,6 +64,10 @@ impl Sampled for Sample {
     fn seconds(&self) -> f64 {
         self.seconds
     }
+
+    fn calls(&self) -> &Calls {
+        &self.requests
+    }
 }
 
 impl entresol_page::Totals for Totals {
@@ -78,22 +78,13 @@ impl entresol_page::Totals for Totals {
     }
 
     fn since(&self, before: &Totals, interval: &Interval) -> Sample {
-        let seconds = self.at.saturating_sub(before.at).as_secs_f64();
-        let rate = |count: u64| if seconds > 0.0 { (count as f64 / seconds) as f32 } else { 0.0 };
-        // The counts of a volume that is taken away go with it.
-        let grown = |now: u64, before: u64| rate(now.saturating_sub(before));
+        let passed = Passed::between(before.at, self.at);
         Sample {
             seconds: self.at.as_secs_f64(),
-            requests: Kind::ALL.map(|kind| rate(interval.calls(kind))),
-            reads: std::array::from_fn(|by| grown(self.reads[by], before.reads[by])),
-            backing_bytes: std::array::from_fn(|way| {
-                grown(self.backing_bytes[way], before.backing_bytes[way])
-            }),
-            client_bytes: std::array::from_fn(|way| {
-                grown(self.client_bytes[way], before.client_bytes[way])
-            }),
-            read_us: interval.percentiles_us(Kind::Read),
-            write_us: interval.percentiles_us(Kind::Write),
+            requests: passed.calls(interval),
+            reads: passed.grown(before.reads, self.reads),
+            backing_bytes: passed.grown(before.backing_bytes, self.backing_bytes),
+            client_bytes: passed.grown(before.client_bytes, self.client_bytes),
             dirty_bytes: self.dirty_bytes as f32,
         }
     }
@@ -107,7 +98,7 @@ pub(crate) fn sum(report: &Value, section: &str, key: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use entresol_page::Totals as _;
+    use entresol_page::{Kind, Totals as _};
     use serde_json::json;
 
     use super::*;
@@ -131,13 +122,13 @@ mod tests {
         let mut interval = Interval::default();
         interval.record(Kind::Write, 2_000, 50);
         let sample = at(4, [30, 50]).since(&at(2, [20, 20]), &interval);
-        assert_eq!((sample.seconds, sample.requests), (4.0, [0.0, 25.0, 0.0]));
+        assert_eq!((sample.seconds, sample.requests.rates), (4.0, [0.0, 25.0, 0.0]));
         assert_eq!((sample.reads, sample.client_bytes), ([20.0, 0.0, 0.0, 0.0], [0.0, 100.0]));
         assert_eq!(sample.backing_bytes, [0.0, 40.0 * 4096.0, 0.0]);
-        assert_eq!((sample.dirty_bytes, sample.read_us), (6.0 * 4096.0, [0.0; 3]));
-        assert!((sample.write_us[1] - 2.0).abs() < 0.02);
+        assert_eq!((sample.dirty_bytes, sample.requests.read_us), (6.0 * 4096.0, [0.0; 3]));
+        assert!((sample.requests.write_us[1] - 2.0).abs() < 0.02);
         // A volume was taken away, and a clock stood still.
         assert_eq!(at(4, [5, 5]).since(&at(2, [20, 20]), &interval).reads, [0.0; 4]);
-        assert_eq!(at(2, [9, 9]).since(&at(2, [0, 0]), &interval).requests, [0.0; 3]);
+        assert_eq!(at(2, [9, 9]).since(&at(2, [0, 0]), &interval).requests.rates, [0.0; 3]);
     }
 }

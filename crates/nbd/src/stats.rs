@@ -58,12 +58,12 @@ fn totals(report: &Value) -> Value {
 
 fn second(sample: &Sample) -> Value {
     let rate = |value: f32| measured(value.into());
-    let [reads, writes, _] = sample.requests;
+    let [reads, writes, _] = sample.requests.rates;
     let [hits, partial, full, around] = sample.reads;
     let [from_backing, to_backing, written_back] = sample.backing_bytes;
     let [received, sent] = sample.client_bytes;
     json!({
-        "requests": measured(sample.requests.iter().copied().map(f64::from).sum()),
+        "requests": measured(sample.requests.rate()),
         "reads": rate(reads),
         "writes": rate(writes),
         "read_hits": rate(hits),
@@ -75,8 +75,8 @@ fn second(sample: &Sample) -> Value {
         "written_back_bytes": rate(written_back),
         "received_bytes": rate(received),
         "sent_bytes": rate(sent),
-        "read_us": percentiles(sample.read_us),
-        "write_us": percentiles(sample.write_us),
+        "read_us": percentiles(sample.requests.read_us),
+        "write_us": percentiles(sample.requests.write_us),
     })
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
-use crate::words::{Unit, shown};
+use crate::words::{Unit, share, shown};
 
 /// The object that a page is made of, that of `/stats`.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,59 @@ pub type Row = (&'static str, &'static str, Unit, &'static str);
 /// A figure that is looked for first.
 pub fn tile(name: &str, value: &Markup, beside: &Markup) -> Markup {
     html! { li { span.name { (name) } b { (value) } span.soft { (beside) } } }
+}
+
+/// How many calls there were in the latest second, which are called `name` and counted at `path`,
+/// and how long they took.
+pub fn call_tiles(figures: Figures<'_>, name: &str, path: &str) -> Markup {
+    let show = |path: &str, unit| figures.show(path, unit);
+    html! {
+        (tile(name, &show(path, Unit::Rate), &html! {
+            "reads " (show("/second/reads", Unit::Rate))
+            ", writes " (show("/second/writes", Unit::Rate))
+        }))
+        (tile("Reads take", &show("/second/read_us/p99", Unit::Latency), &html! {
+            "p99; p50 " (show("/second/read_us/p50", Unit::Latency))
+        }))
+        (tile("Writes take", &show("/second/write_us/p99", Unit::Latency), &html! {
+            "p99; p50 " (show("/second/write_us/p50", Unit::Latency))
+        }))
+    }
+}
+
+/// Who answers some calls.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    /// What calls are named.
+    pub calls: &'a str,
+    /// Who answers: name, path of the count since the start, path of the latest second.
+    pub by: &'a [(&'a str, &'a str, &'a str)],
+}
+
+impl Answered<'_> {
+    /// Their shares as a bar, and a table of them.
+    pub fn shown(&self, figures: Figures<'_>) -> Markup {
+        let parts: Vec<_> =
+            self.by.iter().map(|(name, path, _)| (*name, figures.number(path))).collect();
+        let all: f64 = parts.iter().map(|part| part.1).sum();
+        html! {
+            h2 { "Where " (self.calls.to_lowercase()) " are answered" }
+            (bar(&parts, all))
+            table {
+                thead { tr {
+                    th { "By" } th.n { (self.calls) } th.n { "Share" } th.n { "Last second" }
+                } }
+                tbody { @for (place, (name, path, second)) in self.by.iter().enumerate() {
+                    tr {
+                        td { (mark(place)) (name) }
+                        td.n { (figures.show(path, Unit::Count)) }
+                        td.n { (share(figures.number(path), all)) }
+                        td.n { (figures.show(second, Unit::Rate)) }
+                    }
+                } }
+            }
+        }
+    }
 }
 
 /// Rows below one another.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::interval::Interval;
+use crate::passed::Calls;
 
 const SECONDS: usize = 600;
 const MINUTES: usize = 24 * 60;
@@ -30,6 +31,9 @@ pub trait Totals: Copy + Default + Debug {
 pub trait Sampled: Copy + Default + Debug {
     /// Seconds from the start to its end.
     fn seconds(&self) -> f64;
+
+    /// The calls.
+    fn calls(&self) -> &Calls;
 }
 
 /// How far back.
@@ -124,6 +128,7 @@ fn push<S>(ring: &mut VecDeque<S>, most: usize, sample: S) {
 mod tests {
     use super::*;
     use crate::interval::Kind;
+    use crate::passed::Passed;
 
     #[derive(Debug, Clone, Copy, Default)]
     struct Count(u64);
@@ -132,12 +137,16 @@ mod tests {
     struct Sample {
         seconds: f64,
         grown: u64,
-        calls: u64,
+        calls: Calls,
     }
 
     impl Sampled for Sample {
         fn seconds(&self) -> f64 {
             self.seconds
+        }
+
+        fn calls(&self) -> &Calls {
+            &self.calls
         }
     }
 
@@ -149,7 +158,8 @@ mod tests {
         }
 
         fn since(&self, before: &Count, interval: &Interval) -> Sample {
-            let calls = interval.calls(Kind::Read);
+            let passed = Passed::between(before.at(), self.at());
+            let calls = passed.calls(interval);
             Sample { seconds: self.0 as f64, grown: self.0 - before.0, calls }
         }
     }
@@ -167,8 +177,8 @@ mod tests {
         assert_eq!((seconds.len(), minutes.len()), (SECONDS, MINUTES));
         assert_eq!(seconds[0].seconds, (60 * 60 * 25 - 599) as f64);
         assert_eq!(minutes[0].seconds, (60 * (60 * 25 - 1439)) as f64);
-        assert!(seconds.iter().all(|one| (one.grown, one.calls) == (1, 7)));
-        assert!(minutes.iter().all(|one| (one.grown, one.calls) == (60, 420)));
+        assert!(seconds.iter().all(|one| (one.grown, one.calls.rates[0]) == (1, 7.0)));
+        assert!(minutes.iter().all(|one| (one.grown, one.calls.rates[0]) == (60, 7.0)));
         assert_eq!(history.latest(), seconds[SECONDS - 1]);
     }
 }

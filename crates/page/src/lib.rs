@@ -12,15 +12,19 @@ mod chart;
 mod figures;
 mod history;
 mod interval;
+mod passed;
 mod problems;
 mod sheet;
 mod trends;
 mod words;
 
 pub use chart::{COLOURS, Chart, GRID, INK, decades};
-pub use figures::{Figures, Row, bar, drawn, mark, measured, percentiles, rows, tile};
+pub use figures::{
+    Answered, Figures, Row, bar, call_tiles, drawn, mark, measured, percentiles, rows, tile,
+};
 pub use history::{History, Sampled, Span, Totals};
 pub use interval::{Interval, Kind};
+pub use passed::{Calls, Passed};
 pub use problems::{Grade, Problem, state};
 pub use sheet::{Sheet, sign_out, threshold};
 pub use trends::{Charts, Line, Trend};

@@ -21,6 +21,42 @@ pub struct Trend<S: 'static> {
     pub lines: &'static [Line<S>],
 }
 
+impl<S: Sampled> Trend<S> {
+    /// How long reads take.
+    pub const READS: Trend<S> = Trend {
+        title: "Latency of reads",
+        unit: Unit::Latency,
+        lines: &[
+            ("p50", |one| one.calls().read_us[0]),
+            ("p99", |one| one.calls().read_us[1]),
+            ("p99.9", |one| one.calls().read_us[2]),
+        ],
+    };
+    /// How long writes take.
+    pub const WRITES: Trend<S> = Trend {
+        title: "Latency of writes",
+        unit: Unit::Latency,
+        lines: &[
+            ("p50", |one| one.calls().write_us[0]),
+            ("p99", |one| one.calls().write_us[1]),
+            ("p99.9", |one| one.calls().write_us[2]),
+        ],
+    };
+
+    /// How many calls there are, which are called `title`.
+    pub const fn calls(title: &'static str) -> Trend<S> {
+        Trend {
+            title,
+            unit: Unit::Rate,
+            lines: &[
+                ("reads", |one| one.calls().rates[0]),
+                ("writes", |one| one.calls().rates[1]),
+                ("others", |one| one.calls().rates[2]),
+            ],
+        }
+    }
+}
+
 /// The name of a line, and the figure of a sample that it is of.
 pub type Line<S> = (&'static str, fn(&S) -> f32);
 
@@ -116,17 +152,21 @@ fn points<S: Sampled>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passed::Calls;
 
     #[derive(Debug, Clone, Copy, Default)]
     struct Sample {
         seconds: f64,
-        rate: f32,
-        latency: f32,
+        calls: Calls,
     }
 
     impl Sampled for Sample {
         fn seconds(&self) -> f64 {
             self.seconds
+        }
+
+        fn calls(&self) -> &Calls {
+            &self.calls
         }
     }
 
@@ -134,14 +174,16 @@ mod tests {
     fn a_point_has_the_mean_rate_and_the_longest_latency_of_its_samples() {
         let samples: Vec<Sample> = (1..=6)
             .map(|second| {
-                let value = second as f32;
-                Sample { seconds: f64::from(second), rate: value, latency: value }
+                let all = [second as f32; 3];
+                let calls = Calls { rates: all, read_us: all, write_us: all };
+                Sample { seconds: f64::from(second), calls }
             })
             .collect();
-        let rates = points(Unit::Rate, &samples, |one| one.rate, 6.0, 600.0);
+        let (_, reads) = Trend::calls("Calls").lines[0];
+        let rates = points(Unit::Rate, &samples, reads, 6.0, 600.0);
         assert_eq!(rates, [(-3.0, 2.0), (0.0, 5.0)]);
-        let latencies = points(Unit::Latency, &samples, |one| one.latency, 6.5, 600.0);
+        let latencies = points(Unit::Latency, &samples, Trend::WRITES.lines[1].1, 6.5, 600.0);
         assert_eq!(latencies, [(-3.5, 3.0), (-0.5, 6.0)]);
-        assert!(points(Unit::Rate, &samples, |one| one.rate, 1e4, 600.0).is_empty());
+        assert!(points(Unit::Rate, &samples, reads, 1e4, 600.0).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use entresol_page::{Interval, Kind, Sampled};
+use entresol_page::{Calls, Interval, Passed, Sampled};
 use entresol_tier::Statistics;
 
 use crate::recent::Counts;
@@ -44,18 +44,14 @@ impl Totals {
 pub(crate) struct Sample {
     /// Seconds from the start to its end.
     pub(crate) seconds: f64,
-    /// Commands that read, that write, and others.
-    pub(crate) commands: [f32; 3],
+    /// Commands.
+    pub(crate) commands: Calls,
     /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
     pub(crate) gets: [f32; 4],
     /// Bytes read from the device and written to it.
     pub(crate) device_bytes: [f32; 2],
     /// Bytes that clients sent and were sent.
     pub(crate) client_bytes: [f32; 2],
-    /// Percentiles 50, 99 and 99.9 of commands that read, microseconds; 0 if there were none.
-    pub(crate) read_us: [f32; 3],
-    /// Those of commands that write.
-    pub(crate) write_us: [f32; 3],
     /// Which part of the room for records is live.
     pub(crate) live_share: f32,
 }
@@ -63,6 +59,10 @@ pub(crate) struct Sample {
 impl Sampled for Sample {
     fn seconds(&self) -> f64 {
         self.seconds
+    }
+
+    fn calls(&self) -> &Calls {
+        &self.commands
     }
 }
 
@@ -74,20 +74,13 @@ impl entresol_page::Totals for Totals {
     }
 
     fn since(&self, before: &Totals, interval: &Interval) -> Sample {
-        let seconds = self.at.saturating_sub(before.at).as_secs_f64();
-        let rate = |count: u64| if seconds > 0.0 { (count as f64 / seconds) as f32 } else { 0.0 };
-        // Whoever sets counts back begins at 0.
-        let grown = |now: u64, before: u64| rate(now.saturating_sub(before));
+        let passed = Passed::between(before.at, self.at);
         Sample {
             seconds: self.at.as_secs_f64(),
-            commands: Kind::ALL.map(|kind| rate(interval.calls(kind))),
-            gets: std::array::from_fn(|tier| grown(self.gets[tier], before.gets[tier])),
-            device_bytes: [0, 1]
-                .map(|way: usize| grown(self.device_bytes[way], before.device_bytes[way])),
-            client_bytes: [0, 1]
-                .map(|way: usize| grown(self.client_bytes[way], before.client_bytes[way])),
-            read_us: interval.percentiles_us(Kind::Read),
-            write_us: interval.percentiles_us(Kind::Write),
+            commands: passed.calls(interval),
+            gets: passed.grown(before.gets, self.gets),
+            device_bytes: passed.grown(before.device_bytes, self.device_bytes),
+            client_bytes: passed.grown(before.client_bytes, self.client_bytes),
             live_share: self.live_share as f32,
         }
     }
@@ -95,6 +88,8 @@ impl entresol_page::Totals for Totals {
 
 #[cfg(test)]
 mod tests {
+    use entresol_page::Kind;
+
     use super::*;
 
     fn at(seconds: u64) -> Totals {
@@ -115,10 +110,10 @@ mod tests {
         history.look(at(2), &Interval::default());
         history.look(at(4), &interval);
         let latest = history.latest();
-        assert_eq!((latest.seconds, latest.commands), (4.0, [0.0, 25.0, 0.0]));
+        assert_eq!((latest.seconds, latest.commands.rates), (4.0, [0.0, 25.0, 0.0]));
         assert_eq!((latest.gets, latest.device_bytes), ([10.0, 0.0, 1.0, 0.0], [4096.0, 0.0]));
-        assert_eq!(latest.read_us, [0.0; 3]);
-        assert!((latest.write_us[1] - 2.0).abs() < 0.02);
+        assert_eq!(latest.commands.read_us, [0.0; 3]);
+        assert!((latest.commands.write_us[1] - 2.0).abs() < 0.02);
         // Counts that were set back, and a clock that stood still, give no rate.
         history.look(at(3), &Interval::default());
         assert_eq!(history.latest().gets, [0.0; 4]);

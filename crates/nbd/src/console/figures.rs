@@ -1,7 +1,8 @@
 //! Figures of `/stats` as tiles and tables.
 
 use entresol_page::{
-    BLOCK_BYTES, Figures, Row, Unit, bar, mark, rows, seconds, share, shown, text_of, tile,
+    Answered, BLOCK_BYTES, Figures, Row, Unit, bar, call_tiles, mark, rows, seconds, share, shown,
+    text_of, tile,
 };
 use maud::{Markup, html};
 use serde_json::Value;
@@ -28,16 +29,7 @@ pub(super) fn tiles(figures: Figures<'_>) -> Markup {
             (tile("Blocks read from the cache", &part(hits, read), &html! {
                 (show(hits, Unit::Blocks)) " of " (show(read, Unit::Blocks))
             }))
-            (tile("Requests", &show("/second/requests", Unit::Rate), &html! {
-                "reads " (show("/second/reads", Unit::Rate))
-                ", writes " (show("/second/writes", Unit::Rate))
-            }))
-            (tile("Reads take", &show("/second/read_us/p99", Unit::Latency), &html! {
-                "p99; p50 " (show("/second/read_us/p50", Unit::Latency))
-            }))
-            (tile("Writes take", &show("/second/write_us/p99", Unit::Latency), &html! {
-                "p99; p50 " (show("/second/write_us/p50", Unit::Latency))
-            }))
+            (call_tiles(figures, "Requests", "/second/requests"))
             (tile("Volumes", &show("/total/volumes", Unit::Count), &html! {
                 (show("/total/absent", Unit::Count)) " more whose backing is not there"
             }))
@@ -128,24 +120,8 @@ const ANSWERED: [(&str, &str, &str); 4] = [
 
 /// Where reads are answered.
 pub(super) fn answered(figures: Figures<'_>) -> Markup {
-    let parts = ANSWERED.map(|(name, path, _)| (name, figures.number(path)));
-    let all: f64 = parts.iter().map(|part| part.1).sum();
     html! {
-        h2 { "Where reads are answered" }
-        (bar(&parts, all))
-        table {
-            thead { tr {
-                th { "By" } th.n { "Reads" } th.n { "Share" } th.n { "Last second" }
-            } }
-            tbody { @for (place, (name, path, second)) in ANSWERED.iter().enumerate() {
-                tr {
-                    td { (mark(place)) (name) }
-                    td.n { (figures.show(path, Unit::Count)) }
-                    td.n { (share(figures.number(path), all)) }
-                    td.n { (figures.show(second, Unit::Rate)) }
-                }
-            } }
-        }
+        (Answered { calls: "Reads", by: &ANSWERED }.shown(figures))
         p.soft { (figures.show("/total/requests/coalesced", Unit::Count)) " reads were answered by \
             another read of the same blocks." }
     }

@@ -9,33 +9,9 @@ pub(super) const MEASURED: &str = "Latencies run from the request read to the vo
     Dirty data are what backings still lack; a point has their mean.";
 
 pub(super) const TRENDS: [Trend<Sample>; 6] = [
-    Trend {
-        title: "Requests",
-        unit: Unit::Rate,
-        lines: &[
-            ("reads", |one| one.requests[0]),
-            ("writes", |one| one.requests[1]),
-            ("others", |one| one.requests[2]),
-        ],
-    },
-    Trend {
-        title: "Latency of reads",
-        unit: Unit::Latency,
-        lines: &[
-            ("p50", |one| one.read_us[0]),
-            ("p99", |one| one.read_us[1]),
-            ("p99.9", |one| one.read_us[2]),
-        ],
-    },
-    Trend {
-        title: "Latency of writes",
-        unit: Unit::Latency,
-        lines: &[
-            ("p50", |one| one.write_us[0]),
-            ("p99", |one| one.write_us[1]),
-            ("p99.9", |one| one.write_us[2]),
-        ],
-    },
+    Trend::calls("Requests"),
+    Trend::READS,
+    Trend::WRITES,
     Trend {
         title: "Reads by who answers",
         unit: Unit::Rate,

@@ -64,12 +64,12 @@ pub(super) fn all(shared: &Shared) -> Value {
 
 /// What was done in the latest second.
 fn second(shared: &Shared) -> Value {
-    let Sample { commands, gets, device_bytes, client_bytes, read_us, write_us, .. } =
+    let Sample { commands, gets, device_bytes, client_bytes, .. } =
         shared.history.as_ref().map(History::latest).unwrap_or_default();
     json!({
-        "commands": measured(commands.iter().copied().map(f64::from).sum()),
-        "reads": measured(commands[0].into()),
-        "writes": measured(commands[1].into()),
+        "commands": measured(commands.rate()),
+        "reads": measured(commands.rates[0].into()),
+        "writes": measured(commands.rates[1].into()),
         "memory_hits": measured(gets[0].into()),
         "buffer_hits": measured(gets[1].into()),
         "flash_hits": measured(gets[2].into()),
@@ -78,8 +78,8 @@ fn second(shared: &Shared) -> Value {
         "device_written_bytes": measured(device_bytes[1].into()),
         "client_read_bytes": measured(client_bytes[0].into()),
         "client_written_bytes": measured(client_bytes[1].into()),
-        "read_us": percentiles(read_us),
-        "write_us": percentiles(write_us),
+        "read_us": percentiles(commands.read_us),
+        "write_us": percentiles(commands.write_us),
     })
 }
 

@@ -1,6 +1,8 @@
 //! Figures of `/stats` as tiles and tables.
 
-use entresol_page::{Figures, Row, Unit, bar, mark, rows, seconds, share, shown, tile};
+use entresol_page::{
+    Answered, Figures, Row, Unit, bar, call_tiles, mark, rows, seconds, share, shown, tile,
+};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -21,16 +23,7 @@ pub(super) fn tiles(figures: Figures<'_>) -> Markup {
             (tile("Memory cap used", &html! { (share(used, cap)) }, &html! {
                 "of " (show("/memory/cap_bytes", Unit::Bytes))
             }))
-            (tile("Commands", &show("/second/commands", Unit::Rate), &html! {
-                "reads " (show("/second/reads", Unit::Rate))
-                ", writes " (show("/second/writes", Unit::Rate))
-            }))
-            (tile("Reads take", &show("/second/read_us/p99", Unit::Latency), &html! {
-                "p99; p50 " (show("/second/read_us/p50", Unit::Latency))
-            }))
-            (tile("Writes take", &show("/second/write_us/p99", Unit::Latency), &html! {
-                "p99; p50 " (show("/second/write_us/p50", Unit::Latency))
-            }))
+            (call_tiles(figures, "Commands", "/second/commands"))
             (tile("Entries", &show("/store/entries", Unit::Count), &html! { "on flash" }))
             (tile("Clients", &show("/clients/connected", Unit::Count), &html! {
                 (show("/clients/refused", Unit::Count)) " refused since the start"
@@ -95,24 +88,8 @@ const ANSWERED: [(&str, &str, &str); 4] = [
 
 /// Where reads are answered.
 pub(super) fn answered(figures: Figures<'_>) -> Markup {
-    let parts = ANSWERED.map(|(name, path, _)| (name, figures.number(path)));
-    let all: f64 = parts.iter().map(|part| part.1).sum();
     html! {
-        h2 { "Where gets are answered" }
-        (bar(&parts, all))
-        table {
-            thead { tr {
-                th { "By" } th.n { "Gets" } th.n { "Share" } th.n { "Last second" }
-            } }
-            tbody { @for (place, (name, path, second)) in ANSWERED.iter().enumerate() {
-                tr {
-                    td { (mark(place)) (name) }
-                    td.n { (figures.show(path, Unit::Count)) }
-                    td.n { (share(figures.number(path), all)) }
-                    td.n { (figures.show(second, Unit::Rate)) }
-                }
-            } }
-        }
+        (Answered { calls: "Gets", by: &ANSWERED }.shown(figures))
         p.soft { (figures.show("/store/gets", Unit::Count)) " gets since the start." }
     }
 }

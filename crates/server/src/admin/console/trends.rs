@@ -8,33 +8,9 @@ use crate::history::Sample;
 pub(super) const MEASURED: &str = "Latencies run from the bytes read to the reply ready.";
 
 pub(super) const TRENDS: [Trend<Sample>; 6] = [
-    Trend {
-        title: "Commands",
-        unit: Unit::Rate,
-        lines: &[
-            ("reads", |one| one.commands[0]),
-            ("writes", |one| one.commands[1]),
-            ("others", |one| one.commands[2]),
-        ],
-    },
-    Trend {
-        title: "Latency of reads",
-        unit: Unit::Latency,
-        lines: &[
-            ("p50", |one| one.read_us[0]),
-            ("p99", |one| one.read_us[1]),
-            ("p99.9", |one| one.read_us[2]),
-        ],
-    },
-    Trend {
-        title: "Latency of writes",
-        unit: Unit::Latency,
-        lines: &[
-            ("p50", |one| one.write_us[0]),
-            ("p99", |one| one.write_us[1]),
-            ("p99.9", |one| one.write_us[2]),
-        ],
-    },
+    Trend::calls("Commands"),
+    Trend::READS,
+    Trend::WRITES,
     Trend {
         title: "Gets by who answers",
         unit: Unit::Rate,
