@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use entresol_device::{FileDevice, FileOptions};
-use entresol_flash::{JournalAppend, SessionOptions, Store, StoreOptions, Timestamp};
+use entresol_flash::{JournalAppend, JournalRoom, SessionOptions, Store, StoreOptions, Timestamp};
 use support::{Directory, entresol, json, refused_with};
 
 fn refused(arguments: &[&str], expected: &str) {
@@ -208,7 +208,7 @@ fn a_journal_beside_the_entries_is_counted_verified_and_dumped() {
             bytes: b"a record",
             durability: None,
             continues: None,
-            reserve_bytes: 0,
+            room: JournalRoom::Leaving(0),
         };
         session.submit_journal(owner, Timestamp(0), append, &mut |_, outcome| {
             outcome.expect("it is appended");

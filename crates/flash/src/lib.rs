@@ -51,6 +51,6 @@ pub use store::{
 };
 pub use types::{
     Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalContinuation,
-    JournalRecord, JournalSequence, KEY_BYTES_MAX, Key, Lifespan, Operation, Outcome, Pinning,
-    PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
+    JournalRecord, JournalRoom, JournalSequence, KEY_BYTES_MAX, Key, Lifespan, Operation, Outcome,
+    Pinning, PutOptions, SpaceId, Timestamp, VALUE_BYTES_MAX, Version,
 };

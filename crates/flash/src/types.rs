@@ -325,9 +325,20 @@ pub struct JournalAppend<'a> {
     pub durability: Option<Durability>,
     /// How it may continue the record before it.
     pub continues: Option<JournalContinuation<'a>>,
-    /// It is refused as `Full` where it would leave fewer bytes than so many of all that the lane
-    /// may have: those are for appends that leave less, which make room.
-    pub reserve_bytes: u32,
+    /// What it may take of the lane.
+    pub room: JournalRoom,
+}
+
+/// What an append may take of the segments that its lane may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalRoom {
+    /// All but so many bytes: it is refused as `Full` where it would leave fewer. Those are for
+    /// appends that leave less, which make room.
+    Leaving(u32),
+    /// All, and a few segments more, which the lane gives back as it is trimmed. For appends
+    /// without which it could not be trimmed: what others left may be gone, as each opening begins
+    /// a segment of its own.
+    Beyond,
 }
 
 /// What is appended in place of the bytes of a record where the last record of the lane is the one

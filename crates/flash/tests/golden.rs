@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use entresol_device::{Device, IoBuffer, MemoryDevice};
 use entresol_flash::{
-    Compression, Condition, Durability, Expiry, JournalAppend, JournalContinuation,
+    Compression, Condition, Durability, Expiry, JournalAppend, JournalContinuation, JournalRoom,
     JournalSequence, Key, Lifespan, Opened, Operation, Outcome, PutOptions, Session,
     SessionOptions, SpaceId, Store, StoreOptions, Timestamp,
 };
@@ -101,7 +101,7 @@ fn append_all(session: &mut Session, format: Format) -> Vec<JournalSequence> {
             bytes: &bytes,
             durability,
             continues,
-            reserve_bytes: 0,
+            room: JournalRoom::Leaving(0),
         };
         let mut visit = |_: u64, outcome: entresol_flash::Result<Outcome<'_>>| {
             if let Ok(Outcome::Journaled { sequence, .. }) = outcome {

@@ -12,7 +12,7 @@ pub use admission::Admission;
 pub use entresol_flash as flash;
 pub use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Entry, EntryName, Error, ErrorKind, Expiry,
-    FoundAt, Job, JournalAppend, JournalContinuation, JournalRecord, JournalReplay,
+    FoundAt, Job, JournalAppend, JournalContinuation, JournalRecord, JournalReplay, JournalRoom,
     JournalSequence, JournalState, Key, Lifespan, Listed, Listing, NoteEntry, OpenMode, Operation,
     Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentGroup, SegmentUse, Snapshot,
     SnapshotSegment, SpaceId, StoreOptions, SyncPoint, Timestamp, Version, VisitEntry, WriteMode,

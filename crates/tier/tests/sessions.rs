@@ -7,9 +7,9 @@ use std::sync::Arc;
 use entresol_device::{Device, MemoryDevice};
 use entresol_sim::{SimDevice, SimOptions};
 use entresol_tier::{
-    Admission, Budget, Condition, Durability, ErrorKind, Expiry, JournalAppend, Key, Operation,
-    Outcome, Pinning, PutOptions, Reclaim, Session, SessionOptions, SpaceId, StoreOptions, Tiered,
-    TieredOptions, Timestamp, Version,
+    Admission, Budget, Condition, Durability, ErrorKind, Expiry, JournalAppend, JournalRoom, Key,
+    Operation, Outcome, Pinning, PutOptions, Reclaim, Session, SessionOptions, SpaceId,
+    StoreOptions, Tiered, TieredOptions, Timestamp, Version,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -345,7 +345,7 @@ fn appends_to_the_journal_are_answered_beside_operations_on_entries() {
                 bytes,
                 durability: None,
                 continues: None,
-                reserve_bytes: 0,
+                room: JournalRoom::Leaving(0),
             };
             session.submit_journal(token, NOW, append, &mut visit);
         } else {

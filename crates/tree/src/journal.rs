@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use entresol_flash::{JournalContinuation, JournalSequence, Outcome};
+use entresol_flash::{JournalContinuation, JournalRoom, JournalSequence, Outcome};
 use entresol_planted::planted;
 
 use crate::format::{BatchBuilder, BatchContext};
@@ -10,12 +10,9 @@ use crate::sequence::Sequence;
 
 /// Batches that one mark stands for.
 const MARK_BATCHES: u32 = 16;
-/// Of the journal changes of rows leave so much to drops of tables: where it is full and the store
-/// is as well, nothing else makes room.
-pub(crate) const DROPS_BYTES: u32 = 16 << 10;
-/// Where tables have merge functions, changes of rows leave such a part of the journal to merges:
-/// these name there what they fold and no leaf holds, before the journal lets go of the parts.
-pub(crate) const FOLDS_PART: u64 = 8;
+/// What changes of rows may take of the journal. The rest is left to drops of tables: where it is
+/// full and the store is as well, nothing else makes room.
+pub(crate) const WRITERS_ROOM: JournalRoom = JournalRoom::Leaving(16 << 10);
 /// This part of all marks has the oldest changes.
 const OLDEST_PART: usize = 32;
 

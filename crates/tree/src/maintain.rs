@@ -496,8 +496,10 @@ impl Maintainer {
         let low = Sequence(self.passes.through().0 + 1);
         let limit = low_limit(shared).filter(|_| !planted!("drop-forgotten-by-the-journal"));
         let low = limit.map_or(low, |limit| low.min(limit));
-        let below = shared.journal.lock().set_low(low);
-        let low = shared.journal.lock().low();
+        let (below, low) = {
+            let mut journal = shared.journal.lock();
+            (journal.set_low(low), journal.low())
+        };
         if let Some(below) = below {
             shared.store.store().trim_journal(shared.options.lane, below)?;
         }

@@ -24,7 +24,7 @@ pub(crate) use count::{LeafRows, count_rows, visit_rows};
 pub use cut::LeafLimits;
 use cut::cut;
 use gather::Target;
-pub(crate) use gather::{Cursor, Gathered, Pushed, Resolved};
+pub(crate) use gather::{Cursor, Gathered, Pushed, Resolved, gather_keys};
 use together::Questions;
 pub use together::{FoldMany, FoldedRows};
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 
 use entresol_flash::{
-    Durability, Error, ErrorKind, Job, JournalAppend, JournalSequence, JournalState, OpenMode,
-    Result, Timestamp,
+    Durability, Error, ErrorKind, Job, JournalAppend, JournalRoom, JournalSequence, JournalState,
+    OpenMode, Result, Timestamp,
 };
 use entresol_planted::planted;
 use entresol_tier::{SessionOptions, Tiered};
@@ -354,8 +354,14 @@ impl Copies<'_> {
         let built = self.tail.build(&mut self.builder, sequence);
         let (lane, durability) = (self.lane, Some(Durability::Memory));
         let (bytes, continues) = (built.whole, built.continues);
-        let append =
-            JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes: 0 };
+        let append = JournalAppend {
+            lane,
+            owner: 0,
+            bytes,
+            durability,
+            continues,
+            room: JournalRoom::Leaving(0),
+        };
         let appended = append_one(self.session, self.now, append);
         let place = self.note(appended);
         self.tail.moves(&self.builder, sequence, place);
@@ -363,7 +369,14 @@ impl Copies<'_> {
 
     fn append_bytes(&mut self, owner: u64, bytes: &[u8]) {
         let (lane, durability, continues) = (self.lane, Some(Durability::Memory), None);
-        let append = JournalAppend { lane, owner, bytes, durability, continues, reserve_bytes: 0 };
+        let append = JournalAppend {
+            lane,
+            owner,
+            bytes,
+            durability,
+            continues,
+            room: JournalRoom::Leaving(0),
+        };
         let appended = append_one(self.session, self.now, append);
         self.note(appended);
         self.tail = Tail::default();

@@ -8,7 +8,6 @@ use entresol_flash::{
     Condition, Durability, Entry, Error, ErrorKind, FoundAt, Key, Lifespan, OpenMode, Operation,
     Outcome, PutOptions, Result, Timestamp,
 };
-use entresol_planted::planted;
 use entresol_tier::Tiered;
 use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,7 +16,7 @@ use crate::error::corrupt;
 use crate::format::{
     Marker, PAGE_KEY_BYTES, PageRole, ROW_KEY_BYTES_MAX, Root, is_delta, page_key, record_key,
 };
-use crate::journal::{DROPS_BYTES, Journal};
+use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::merge::{LeafLimits, MergeFunction};
 use crate::options::{RowCounts, TableOptions, TreeOptions};
@@ -68,8 +67,6 @@ pub(crate) struct Shared {
     pub merges: RwLock<HashMap<Box<[u8]>, SharedMerge>>,
     /// Whether there are any of them: readers that find none need no lock.
     pub has_merges: AtomicBool,
-    /// What writers leave of the journal then.
-    pub folds_bytes: u32,
     pub memory: Memory,
     /// Tables some of whose pages are to join, by their numbers. Nothing is locked after it.
     pub joining: Mutex<BTreeSet<u64>>,
@@ -92,12 +89,6 @@ impl Shared {
     /// Whether nothing may be written.
     pub(crate) fn is_read_only(&self) -> bool {
         self.store.store().options().mode == OpenMode::ReadOnly
-    }
-
-    /// What changes of rows leave of the journal, at least.
-    pub(crate) fn writers_reserve(&self) -> u32 {
-        let folds = self.has_merges.load(Ordering::Acquire) && !planted!("journal-without-folds");
-        if folds { self.folds_bytes } else { DROPS_BYTES }
     }
 
     pub(crate) fn merge_of(&self, table: &Table) -> Option<SharedMerge> {

@@ -7,7 +7,6 @@ use entresol_flash::{Budget, Error, ErrorKind, OpenMode, Result, Timestamp};
 use entresol_tier::{SessionOptions, Tiered};
 use parking_lot::{Mutex, RwLock};
 
-use crate::journal::FOLDS_PART;
 use crate::maintain::{Maintainer, Progress};
 use crate::memory::{Memory, check_reservable, has_room};
 use crate::options::TreeOptions;
@@ -60,8 +59,6 @@ impl Tree {
         let dropped = recovered.all_dropped().into_iter();
         let dropped = dropped.map(|(id, (sequence, created))| (id, Dropped { sequence, created }));
         let dropped = dropped.collect();
-        let journal_bytes = u64::from(state.segments_max) * u64::from(state.segment_bytes);
-        let folds_bytes = u32::try_from(journal_bytes / FOLDS_PART).unwrap_or(u32::MAX);
         let shared = Shared {
             store,
             options,
@@ -73,7 +70,6 @@ impl Tree {
             emptied: Mutex::default(),
             merges: RwLock::default(),
             has_merges: AtomicBool::new(false),
-            folds_bytes,
             memory,
             joining: Mutex::default(),
             counters,

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use entresol_device::{Device, IoBuffer, MemoryDevice};
 use entresol_flash::{
-    Condition, Durability, JournalAppend, Operation, Outcome as Stored, PutOptions, StoreOptions,
-    Timestamp,
+    Condition, Durability, JournalAppend, JournalRoom, Operation, Outcome as Stored, PutOptions,
+    StoreOptions, Timestamp,
 };
 use entresol_tier::{Admission, Session, SessionOptions, Tiered, TieredOptions};
 use entresol_tree::format::{
@@ -381,7 +381,7 @@ fn a_batch_of_the_journal_that_does_not_decode_is_named() {
         bytes: b"no batch at all",
         durability: None,
         continues: None,
-        reserve_bytes: 0,
+        room: JournalRoom::Leaving(0),
     };
     subject.session.submit_journal(1, NOW, append, &mut |_, outcome| assert!(outcome.is_ok()));
     subject.demand("of the journal: version of a batch: expected 3 or less, found 110");

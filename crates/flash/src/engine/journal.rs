@@ -27,7 +27,8 @@ pub struct JournalReplay {
 pub struct JournalState {
     /// Segments that it takes.
     pub segments: u32,
-    /// Segments that it may take: with all of them full, appends are refused.
+    /// Segments that it may take: with all of them full, appends are refused but for those that go
+    /// beyond.
     pub segments_max: u32,
     /// Bytes of a segment.
     pub segment_bytes: u32,

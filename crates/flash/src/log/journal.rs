@@ -24,7 +24,10 @@ use crate::format::{
 };
 use crate::record::{Payloads, Record, Wanted};
 use crate::segment::{Segment, SegmentState, Stream};
-use crate::types::{JournalRecord, JournalSequence};
+use crate::types::{JournalRecord, JournalRoom, JournalSequence};
+
+/// Most segments that appends take beyond all that there may be.
+const MORE_SEGMENTS: u32 = 4;
 
 /// The journal of a shard, oldest segment first. The last one may be open.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(crate) struct Journal {
     sealed: Stamp,
     /// The end of the last record, since its append.
     pub(super) tail: Option<Tail>,
+    /// Segments that the append under way may take beyond all that there may be.
+    more: u32,
 }
 
 /// A segment of the journal. Its row in the table says how far it is filled (`used_bytes`, from the
@@ -71,6 +76,7 @@ impl Journal {
             durable: 0,
             sealed: Stamp::default(),
             tail: None,
+            more: 0,
         }
     }
 
@@ -123,13 +129,23 @@ impl Log {
 
     /// Refuses another segment to a journal that has all it may have.
     pub(super) fn check_journal(&self) -> Attempt<()> {
-        let (held, most) = (self.journal.segments.len(), self.shape.journal_segments);
-        if (held as u32) < most { Ok(()) } else { Err(self.journal_full()) }
+        let most = self.shape.journal_segments + self.journal.more;
+        if (self.journal.segments.len() as u32) < most { Ok(()) } else { Err(self.journal_full()) }
     }
 
-    /// Refuses `bytes` that would leave a journal less than `reserve` of all that it may have.
-    pub(crate) fn check_journal_reserve(&self, bytes: usize, reserve: u32) -> Attempt<()> {
-        if reserve == 0 || planted!("journal-filled-to-its-end") {
+    /// Refuses `bytes` that would leave a journal less of all that it may have than `room` says.
+    /// The append that follows has this room.
+    pub(crate) fn check_journal_room(&mut self, bytes: usize, room: JournalRoom) -> Attempt<()> {
+        let is_filled = planted!("journal-filled-to-its-end");
+        let (reserve, more) = match room {
+            JournalRoom::Leaving(bytes) if !is_filled => (bytes, 0),
+            JournalRoom::Beyond if !is_filled && !planted!("journal-without-more") => {
+                (0, MORE_SEGMENTS)
+            }
+            _ => (0, 0),
+        };
+        self.journal.more = more;
+        if reserve == 0 {
             return Ok(());
         }
         let held = self.journal.segments.len() as u32;
@@ -255,8 +271,9 @@ impl Log {
         let last = ages.max().unwrap_or(0);
         let segments = segments.into();
         let (durable, sealed) = (last, Stamp::default());
-        let tail = None;
-        self.journal = Journal { segments, next_ordinal, watermark, last, durable, sealed, tail };
+        let fresh = Journal::new();
+        self.journal =
+            Journal { segments, next_ordinal, watermark, last, durable, sealed, ..fresh };
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Ack, Session, Visit};
 use crate::engine::Waits;
 use crate::error::Result;
 use crate::shard::Appended;
-use crate::types::{Durability, JournalAppend, JournalSequence, Timestamp};
+use crate::types::{Durability, JournalAppend, JournalRoom, JournalSequence, Timestamp};
 
 /// Appends that wait, in their order.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ struct Append {
     owner: u64,
     bytes: Vec<u8>,
     durability: Option<Durability>,
-    reserve_bytes: u32,
+    room: JournalRoom,
 }
 
 impl Appends {
@@ -63,14 +63,14 @@ impl Appends {
 impl Append {
     fn of(token: u64, now: Timestamp, append: &JournalAppend<'_>) -> Append {
         // Others may be appended before it is: it will continue none.
-        let JournalAppend { lane, owner, bytes, durability, reserve_bytes, .. } = *append;
-        Append { token, now, lane, owner, bytes: bytes.to_vec(), durability, reserve_bytes }
+        let JournalAppend { lane, owner, bytes, durability, room, .. } = *append;
+        Append { token, now, lane, owner, bytes: bytes.to_vec(), durability, room }
     }
 
     fn append(&self) -> JournalAppend<'_> {
-        let Append { lane, owner, durability, reserve_bytes, .. } = *self;
+        let Append { lane, owner, durability, room, .. } = *self;
         let (bytes, continues) = (&self.bytes[..], None);
-        JournalAppend { lane, owner, bytes, durability, continues, reserve_bytes }
+        JournalAppend { lane, owner, bytes, durability, continues, room }
     }
 }
 

@@ -20,7 +20,7 @@ impl Shard {
     /// Appends to the journal: what continues its last record, where that can be, else a record.
     pub(crate) fn append_journal(&mut self, append: &JournalAppend<'_>) -> Attempt<Appended> {
         self.log.check_poisoned()?;
-        self.log.check_journal_reserve(FRAME_BYTES + append.bytes.len(), append.reserve_bytes)?;
+        self.log.check_journal_room(FRAME_BYTES + append.bytes.len(), append.room)?;
         if let Some(continues) = &append.continues
             && let Some(appended) = self.continue_journal(continues)?
         {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use entresol_device::Device;
 use entresol_flash::{
-    Budget, Durability, EncryptionKey, ErrorKind, JournalAppend, JournalContinuation,
+    Budget, Durability, EncryptionKey, ErrorKind, JournalAppend, JournalContinuation, JournalRoom,
     JournalSequence, Key, Operation, Outcome, PutOptions, Session, SessionOptions, SpaceId, Store,
     Timestamp,
 };
@@ -189,7 +189,7 @@ impl Life {
                 bytes: &bytes,
                 durability: level,
                 continues,
-                reserve_bytes: 0,
+                room: JournalRoom::Leaving(0),
             };
             session.submit_journal(u64::from(*id), NOW, append, &mut visit);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use entresol_flash::{JournalAppend, JournalContinuation, JournalSequence};
+use entresol_flash::{JournalAppend, JournalContinuation, JournalRoom, JournalSequence};
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn append(session: &mut Session, owner: u64, bytes: &[u8]) -> JournalSequence {
         bytes,
         durability: None,
         continues: None,
-        reserve_bytes: 0,
+        room: JournalRoom::Leaving(0),
     };
     try_append(session, append).unwrap()
 }
@@ -60,7 +60,7 @@ fn append_after(
         bytes: &whole,
         durability: None,
         continues,
-        reserve_bytes: 0,
+        room: JournalRoom::Leaving(0),
     };
     let mut answer = None;
     session.submit_journal(7, NOW, append, &mut |_, outcome| match outcome {
@@ -257,7 +257,7 @@ fn a_full_lane_takes_appends_again_once_it_is_trimmed() {
             bytes: &bytes,
             durability: None,
             continues: None,
-            reserve_bytes: 0,
+            room: JournalRoom::Leaving(0),
         };
         match try_append(&mut session, append) {
             Ok(sequence) => sequences.push((sequence, round)),
@@ -286,6 +286,43 @@ fn a_full_lane_takes_appends_again_once_it_is_trimmed() {
     store.close(NOW).unwrap();
     let (store, _session) = open(&device, journaled());
     assert_eq!(replayed(&store, 0), [(last, 1, b"after all".to_vec())]);
+}
+
+/// Openings begin segments of their own, so that nothing may be left of what others left.
+#[test]
+fn appends_that_make_room_go_four_segments_beyond_a_full_lane_over_openings() {
+    let device = device(4 << 20);
+    let bytes = value_of(3, 8000);
+    let take = |session: &mut Session, room| {
+        let (lane, owner, durability, continues) = (0, 1, None, None);
+        let append = JournalAppend { lane, owner, bytes: &bytes, durability, continues, room };
+        try_append(session, append)
+    };
+    let mut taken = Vec::new();
+    let (store, mut session) = open(&device, journaled());
+    while let Ok(sequence) = take(&mut session, JournalRoom::Leaving(0)) {
+        taken.push(sequence);
+    }
+    drop(session);
+    store.sync().unwrap();
+    drop(store);
+    for opening in 1..=4 {
+        let (store, mut session) = open(&device, journaled());
+        assert!(take(&mut session, JournalRoom::Leaving(0)).is_err());
+        taken.push(take(&mut session, JournalRoom::Beyond).unwrap());
+        assert_eq!(store.journal_state(0).unwrap().segments, 3 + opening);
+        drop(session);
+        store.sync().unwrap();
+    }
+    let (store, mut session) = open(&device, journaled());
+    let refused = take(&mut session, JournalRoom::Beyond).unwrap_err();
+    assert!(refused.starts_with("Full") && refused.contains("7 of the 3"), "{refused}");
+    let found: Vec<_> = replayed(&store, 0).iter().map(|record| record.0).collect();
+    assert_eq!(found, taken);
+    store.trim_journal(0, JournalSequence(u64::MAX)).unwrap();
+    store.free_journal(0).unwrap();
+    take(&mut session, JournalRoom::Leaving(0)).unwrap();
+    assert!(store.journal_state(0).unwrap().segments <= 3);
 }
 
 #[test]
@@ -340,7 +377,7 @@ fn lanes_are_ordered_and_cut_each_by_itself() {
             bytes: &owner.to_le_bytes(),
             durability: None,
             continues: None,
-            reserve_bytes: 0,
+            room: JournalRoom::Leaving(0),
         };
         lanes[usize::from(lane)].push((try_append(&mut session, append).unwrap(), owner));
     }
@@ -375,7 +412,7 @@ fn several_appends_of_a_session_are_answered_once_they_are_durable_and_keep_thei
             bytes,
             durability,
             continues: None,
-            reserve_bytes: 0,
+            room: JournalRoom::Leaving(0),
         };
         session.submit_journal(token, NOW, append, &mut visit);
     }
@@ -491,7 +528,7 @@ fn what_no_journal_can_take_is_refused_with_what_it_can() {
         bytes,
         durability: None,
         continues: None,
-        reserve_bytes: 0,
+        room: JournalRoom::Leaving(0),
     };
     let refused = try_append(&mut session, with(0, b"x")).unwrap_err();
     assert!(refused.starts_with("InvalidInput") && refused.contains("journal_bytes"), "{refused}");

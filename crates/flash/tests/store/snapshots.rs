@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use entresol_device::IoBuffer;
 use entresol_flash::{
-    Error, JournalAppend, JournalContinuation, JournalSequence, Snapshot, SnapshotSegment,
+    Error, JournalAppend, JournalContinuation, JournalRoom, JournalSequence, Snapshot,
+    SnapshotSegment,
 };
 use entresol_sim::Random;
 
@@ -101,7 +102,7 @@ fn append(session: &mut Session, records: &mut Vec<(JournalSequence, Vec<u8>)>, 
         bytes: &bytes,
         durability: None,
         continues: after.map(|after| JournalContinuation { after, bytes: &bytes }),
-        reserve_bytes: 0,
+        room: JournalRoom::Leaving(0),
     };
     let mut appended = None;
     session.submit_journal(7, NOW, append, &mut |_, outcome| match outcome.unwrap() {

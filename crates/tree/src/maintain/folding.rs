@@ -1,13 +1,13 @@
 //! Parts that a leaf does not hold beside a large value, and values that merge functions make and
 //! no leaf holds: the row is written once more, with all of its parts folded.
 //!
-//! The journal may be full then. So writers leave a part of it to the batches that name such rows,
-//! and those with the oldest changes are named first: the journal lets go of these next.
+//! The journal may be full then. So batches that name such rows may go beyond it, if the rows' leaf
+//! has the oldest changes: the journal lets go of these next. Others wait.
 //!
 //! Invariant: all parts that wait of the row are folded, those as well that the round leaves to the
 //! next one. So what is written takes the place of them all.
 
-use entresol_flash::{Operation, Outcome, Result};
+use entresol_flash::{JournalRoom, Operation, Outcome, Result};
 use entresol_planted::planted;
 
 use super::held_back::LargeFolds;
@@ -18,16 +18,16 @@ use crate::error::{damaged, refused};
 use crate::format::{
     Damage, Effect, INLINE_VALUE_BYTES_MAX, Reference, Row, SEPARATE_VALUE_BYTES_MAX, ValueName,
 };
-use crate::journal::DROPS_BYTES;
-use crate::merge::{Cursor, Gathered, Leaf, MergeError, MergeFunction, Resolved};
+use crate::journal::WRITERS_ROOM;
+use crate::merge::{Change, Gathered, Leaf, MergeError, MergeFunction, Resolved, gather_keys};
 use crate::sequence::Sequence;
 use crate::table::{Copied, Quota};
 
 /// A row that is to be folded.
 struct Unfolded<'a> {
     gathered: Gathered<'a>,
-    /// Its newest change.
-    newest: Sequence,
+    /// The newest change of it that waits.
+    newest: Option<Sequence>,
 }
 
 impl Work {
@@ -49,22 +49,22 @@ impl Work {
         }
         site.shared.watch_values(site.now)?;
         let confirmed = site.shared.values.confirmed();
-        let reserve_bytes = self.reserve_bytes(site);
+        let room = self.room(site);
         let (shared, now, session) = (site.shared, site.now, &mut *site.session);
-        let mut placing = Placing { shared, session, now, confirmed, reserve_bytes };
+        let mut placing = Placing { shared, session, now, confirmed, room };
         match placing.place(rows)?.is_empty() {
             true => Ok(LargeFolds::Written),
             false => Ok(LargeFolds::Waiting),
         }
     }
 
-    /// What its batches leave of the journal. They may take what is kept for them only where the
-    /// journal lets go of changes after the leaf is merged: else all of it could go to others.
-    fn reserve_bytes(&self, site: &Site<'_>) -> u32 {
+    /// What its batches may take of the journal: more than there is only where the journal lets go
+    /// of changes after the leaf is merged. Else all of it could go to others.
+    fn room(&self, site: &Site<'_>) -> JournalRoom {
         let oldest = site.shared.journal.lock().oldest();
         match self.oldest(site.shared).is_some_and(|waiting| waiting <= oldest) {
-            true => DROPS_BYTES,
-            false => site.shared.writers_reserve(),
+            true => JournalRoom::Beyond,
+            false => WRITERS_ROOM,
         }
     }
 
@@ -96,40 +96,32 @@ impl Work {
         copied
     }
 
-    /// Rows with more parts than a leaf holds beside a large value, and with any beside none.
+    /// Rows with more parts than a leaf holds beside a large value, and with any beside none: those
+    /// as well that no change waits for, since delta pages hold more parts than leaves.
     fn unfolded<'a>(
         &self,
         input: &'a Input,
         copied: &'a Copied,
     ) -> std::result::Result<Vec<Unfolded<'a>>, Damage> {
-        let changes = copied.changes();
+        let all = copied.changes();
+        let mut changes = &all[..];
         let mut found = Vec::new();
-        for of_key in changes.chunk_by(|one, next| one.key == next.key) {
-            let Some(newest) = of_key.last() else { continue };
-            if newest.effect != Effect::Part {
-                continue;
-            }
-            let mut gathered = Gathered::default();
-            gathered.start(newest.key);
-            for pages in &input.leaves {
-                let leaf = Leaf::parse(&pages.base, pages.delta.as_deref())?;
-                if leaf.base().high_key().is_some_and(|high| high <= newest.key) {
-                    continue;
+        for pages in &input.leaves {
+            let leaf = Leaf::parse(&pages.base, pages.delta.as_deref())?;
+            let high = leaf.base().high_key();
+            let is_below = |change: &Change<'_>| high.is_none_or(|high| change.key < high);
+            let (own, rest) = changes.split_at(changes.partition_point(is_below));
+            changes = rest;
+            gather_keys(&leaf, own, &mut Gathered::default(), |gathered| {
+                let end = own.partition_point(|change| change.key <= gathered.key());
+                let last = own[..end].last().filter(|last| last.key == gathered.key());
+                let newest = last.map(|last| last.sequence);
+                let is_seen = newest.is_some() || !planted!("parts-of-pages-not-folded");
+                if is_seen && is_unfolded(gathered) {
+                    found.push(Unfolded { gathered: std::mem::take(gathered), newest });
                 }
-                for rows in [Some(leaf.base()), leaf.delta()].into_iter().flatten() {
-                    let start = rows.lower_bound(newest.key)?;
-                    gathered.take_rows(&mut Cursor::at(Some(rows), start)?)?;
-                }
-                gathered.apply_after(leaf.sequence(), of_key);
-                break;
-            }
-            // With what a page has for each.
-            let part_bytes =
-                |part: &[u8]| part.len() + newest.key.len() + Row::overhead_bytes(true);
-            let bytes: usize = gathered.parts().map(part_bytes).sum();
-            if gathered.separate().is_none() || bytes > PART_BYTES_MAX {
-                found.push(Unfolded { gathered, newest: newest.sequence });
-            }
+                Ok::<(), Damage>(())
+            })?;
         }
         Ok(found)
     }
@@ -179,6 +171,15 @@ impl Work {
             Resolved::Gone | Resolved::Separate => Anew::Gone,
         }))
     }
+}
+
+/// Whether a leaf may not hold the row as it is.
+fn is_unfolded(gathered: &Gathered<'_>) -> bool {
+    // With what a page has for each.
+    let frame = gathered.key().len() + Row::overhead_bytes(true);
+    let (mut parts, mut bytes) = (0, 0);
+    gathered.parts().for_each(|part| (parts, bytes) = (parts + 1, bytes + part.len() + frame));
+    parts > 0 && (gathered.separate().is_none() || bytes > PART_BYTES_MAX)
 }
 
 fn is_large(value: &[u8], least: usize) -> bool {

@@ -15,8 +15,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use entresol_flash::{
-    Durability, Error, ErrorKind, JournalAppend, Operation, Outcome, PutOptions, Result, SyncPoint,
-    Timestamp,
+    Durability, Error, ErrorKind, JournalAppend, JournalRoom, Operation, Outcome, PutOptions,
+    Result, SyncPoint, Timestamp,
 };
 use entresol_planted::planted;
 
@@ -26,7 +26,7 @@ use crate::format::{
     BATCH_FRAME_BYTES_MAX, Effect, INLINE_VALUE_BYTES_MAX, OPERATION_FRAME_BYTES_MAX,
     REFERENCE_BYTES, Reference, Side, ValueName,
 };
-use crate::journal::journaled;
+use crate::journal::{WRITERS_ROOM, journaled};
 use crate::merge::Change;
 use crate::pending::Entry;
 use crate::sequence::Sequence;
@@ -51,8 +51,8 @@ pub(super) struct LargeRow {
     pub key: Vec<u8>,
     /// Of which table of the name it is.
     pub created: Sequence,
-    /// Its newest change.
-    pub newest: Sequence,
+    /// Its newest change, if one waits.
+    pub newest: Option<Sequence>,
     pub to: Anew,
 }
 
@@ -106,7 +106,7 @@ impl LargeRows {
                     last = last.max(sequence);
                     let (table, key) = (Arc::clone(&work.table), entry.key().to_vec());
                     let to = Anew::Large(value.to_vec());
-                    rows.push(LargeRow { table, key, created, newest: sequence, to });
+                    rows.push(LargeRow { table, key, created, newest: Some(sequence), to });
                 }
             }
         }
@@ -145,10 +145,10 @@ impl Maintainer {
     ) -> Result<Stage> {
         let LargeRows { rows, confirmed, tries, .. } = large;
         shared.values.confirm(confirmed);
-        let reserve_bytes = shared.writers_reserve();
+        let room = WRITERS_ROOM;
         let session = &mut self.session;
-        let placing = Placing { shared, session, now, confirmed, reserve_bytes };
-        let rows = { placing }.place(rows)?.sides;
+        let mut placing = Placing { shared, session, now, confirmed, room };
+        let rows = placing.place(rows)?.sides;
         let tries = tries + 1;
         if rows.is_empty() || tries == TRIES_MAX {
             return Ok(Stage::Rights(self.merge(shared, now, round)?));
@@ -165,8 +165,8 @@ pub(super) struct Placing<'s> {
     pub now: Timestamp,
     /// Changes up to this one are durable, and so are the values that they name.
     pub confirmed: Sequence,
-    /// What batches leave of the journal, at least.
-    pub reserve_bytes: u32,
+    /// What batches may take of the journal.
+    pub room: JournalRoom,
 }
 
 /// Rows that were given no value of their own.
@@ -285,8 +285,8 @@ impl Placing<'_> {
         let built = journal.build();
         let (bytes, continues) = (built.whole, built.continues);
         let durability = Some(Durability::Memory);
-        let reserve_bytes = self.reserve_bytes;
-        let append = JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes };
+        let room = self.room;
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues, room };
         let mut ended = None;
         self.session.submit_journal(0, self.now, append, &mut |_, outcome| {
             ended = Some(outcome.map(journaled));
@@ -381,7 +381,7 @@ impl LargeRow {
         let arena = shared.arena.read();
         let newest = state.pending.get(&arena, &self.key).next();
         state.directory.created() == self.created
-            && newest.is_some_and(|newest| newest.sequence == self.newest)
+            && newest.map(|newest| newest.sequence) == self.newest
     }
 
     /// Most bytes that a batch has for it.

@@ -1,6 +1,6 @@
 //! What the journal keeps once all is merged: the sequence of the last change, and nothing else.
 
-use entresol_flash::{Durability, JournalAppend, Result, Timestamp};
+use entresol_flash::{Durability, JournalAppend, JournalRoom, Result, Timestamp};
 
 use crate::journal::journaled;
 use crate::shared::Shared;
@@ -20,8 +20,14 @@ pub(super) fn leave_sequence(
     journal.builder.clear();
     let (lane, bytes) = (shared.options.lane, journal.build().whole);
     let durability = Some(Durability::Memory);
-    let append =
-        JournalAppend { lane, owner: 0, bytes, durability, continues: None, reserve_bytes: 0 };
+    let append = JournalAppend {
+        lane,
+        owner: 0,
+        bytes,
+        durability,
+        continues: None,
+        room: JournalRoom::Leaving(0),
+    };
     let mut place = None;
     session.submit_journal(0, now, append, &mut |_, outcome| {
         place = outcome.ok().map(journaled);

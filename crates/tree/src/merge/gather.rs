@@ -220,6 +220,30 @@ impl<'a> Gathered<'a> {
     }
 }
 
+/// Gathers what a leaf and changes say of each key, in order.
+pub(crate) fn gather_keys<'a, E: From<Damage>>(
+    leaf: &Leaf<'a>,
+    changes: &[Change<'a>],
+    gathered: &mut Gathered<'a>,
+    mut see: impl FnMut(&mut Gathered<'a>) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut base, mut delta) = (Cursor::new(Some(leaf.base))?, Cursor::new(leaf.delta)?);
+    let known = leaf.sequence();
+    let is_new = |change: &&Change<'_>| change.sequence > known || planted!("part-added-twice");
+    let mut waiting = changes.iter().filter(is_new).peekable();
+    loop {
+        let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
+        let Some(key) = next.into_iter().flatten().min() else { return Ok(()) };
+        gathered.start(key);
+        gathered.take_rows(&mut base)?;
+        gathered.take_rows(&mut delta)?;
+        while let Some(change) = waiting.next_if(|change| change.key == gathered.key()) {
+            gathered.apply(change.effect, change.sequence, change.value);
+        }
+        see(gathered)?;
+    }
+}
+
 /// Whether an unfolded row was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
@@ -264,22 +288,8 @@ impl<'m> Target<'m> {
         leaf: &Leaf<'a>,
         changes: &[Change<'a>],
     ) -> Result<(), MergeError> {
-        let (mut base, mut delta) = (Cursor::new(Some(leaf.base))?, Cursor::new(leaf.delta)?);
-        let known = leaf.sequence();
-        let is_new = |change: &&Change<'_>| change.sequence > known || planted!("part-added-twice");
-        let mut waiting = changes.iter().filter(is_new).peekable();
         let mut gathered = Gathered::default();
-        loop {
-            let next = [base.key(), delta.key(), waiting.peek().map(|change| change.key)];
-            let Some(key) = next.into_iter().flatten().min() else { return Ok(()) };
-            gathered.start(key);
-            gathered.take_rows(&mut base)?;
-            gathered.take_rows(&mut delta)?;
-            while let Some(change) = waiting.next_if(|change| change.key == gathered.key()) {
-                gathered.apply(change.effect, change.sequence, change.value);
-            }
-            self.push(&gathered)?;
-        }
+        gather_keys(leaf, changes, &mut gathered, |gathered| self.push(gathered))
     }
 
     /// Adds what became of a key.

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use entresol_flash::{Durability, JournalAppend, Result, Timestamp};
+use entresol_flash::{Durability, JournalAppend, JournalRoom, Result, Timestamp};
 
 use super::{Session, Visit, waiting};
 use crate::format::{BatchOperation, Effect, NAMES, Naming};
@@ -17,8 +17,8 @@ use crate::values::{Owner, Replaced};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Append {
     pub durability: Option<Durability>,
-    /// What it leaves of the journal, at least.
-    pub reserve_bytes: u32,
+    /// What it may take of the journal.
+    pub room: JournalRoom,
 }
 
 impl Session {
@@ -40,7 +40,7 @@ impl Session {
         let effect = Effect::Remove;
         journal.builder.push(BatchOperation { table: NAMES, key, effect, value: &value });
         // It makes room, and is taken however full the journal is.
-        let append = Append { durability: Some(Durability::Synced), reserve_bytes: 0 };
+        let append = Append { durability: Some(Durability::Synced), room: JournalRoom::Beyond };
         let appended = self.append_built(slot, now, append, &mut journal);
         let ended = appended.map(|(answer, _)| {
             let first = journal.take(1);
@@ -62,8 +62,8 @@ impl Session {
     ) -> Result<(Option<Journaled>, usize)> {
         let built = journal.build();
         let (lane, bytes, continues) = (self.shared.options.lane, built.whole, built.continues);
-        let Append { durability, reserve_bytes } = append;
-        let append = JournalAppend { lane, owner: 0, bytes, durability, continues, reserve_bytes };
+        let Append { durability, room } = append;
+        let append = JournalAppend { lane, owner: 0, bytes, durability, continues, room };
         let mut answer = None;
         self.store.submit_journal(slot.into(), now, append, &mut |_, outcome| {
             answer = Some(outcome.map(journaled));

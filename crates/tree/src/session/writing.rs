@@ -12,7 +12,7 @@ use crate::format::{
     Naming, OPERATION_FRAME_BYTES_MAX, REFERENCE_BYTES, ROW_KEY_BYTES_MAX, Reference,
     SEPARATE_VALUE_BYTES_MAX, Side, ValueName,
 };
-use crate::journal::Journal;
+use crate::journal::{Journal, WRITERS_ROOM};
 use crate::memory::check_waiting;
 use crate::merge::Change;
 use crate::sequence::Sequence;
@@ -84,7 +84,7 @@ impl Session {
         let count = writes.len() as u32;
         let shared = Arc::clone(&self.shared);
         let names = fill(&mut journal.builder, &batch);
-        let append = Append { durability, reserve_bytes: shared.writers_reserve() };
+        let append = Append { durability, room: WRITERS_ROOM };
         let (answer, bytes) = self.append_built(slot, now, append, journal)?;
         let first = journal.take(count + names);
         let last = Sequence(first.0 + u64::from(count + names) - 1);

@@ -49,6 +49,15 @@ impl MergeFunction for Columns {
 /// Of each row the columns as they were added last.
 type Model = Vec<[Vec<u8>; COLUMNS]>;
 
+/// What fills the journal.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    rows: usize,
+    part_bytes: usize,
+    /// Of the journal.
+    segments: u32,
+}
+
 struct Filled {
     device: SimDevice,
     tiered: Option<Arc<Tiered>>,
@@ -56,15 +65,15 @@ struct Filled {
     session: Option<Session>,
     table: Option<Arc<Table>>,
     model: Model,
-    part_bytes: usize,
+    shape: Shape,
 }
 
 impl Filled {
-    fn new(seed: u64, rows: usize, part_bytes: usize) -> Filled {
+    fn new(seed: u64, shape: Shape) -> Filled {
         let device = SimDevice::new(SimOptions::new(seed, 48 << 20));
-        let model = vec![Default::default(); rows];
+        let model = vec![Default::default(); shape.rows];
         let (tiered, tree, session, table) = (None, None, None, None);
-        let mut filled = Filled { device, tiered, tree, session, table, model, part_bytes };
+        let mut filled = Filled { device, tiered, tree, session, table, model, shape };
         filled.open();
         filled
     }
@@ -79,7 +88,7 @@ impl Filled {
             durability: Durability::Memory,
             shards: 1,
             segment_bytes: SEGMENT_BYTES,
-            journal_bytes: 16 * u64::from(SEGMENT_BYTES),
+            journal_bytes: u64::from(self.shape.segments * SEGMENT_BYTES),
             ..StoreOptions::default()
         };
         let (memory_bytes, admission) = (64 << 20, Admission::Always);
@@ -97,7 +106,7 @@ impl Filled {
 
     /// Adds a part; false: the journal is full.
     fn add(&mut self, row: usize, column: usize, fill: u8) -> bool {
-        let part = [&[column as u8][..], &vec![fill; self.part_bytes]].concat();
+        let part = [&[column as u8][..], &vec![fill; self.shape.part_bytes]].concat();
         let (session, table) = (self.session.as_mut(), self.table.as_ref());
         let (session, table) = (session.expect("a session"), table.expect("a table"));
         let key = key(row);
@@ -152,8 +161,8 @@ fn key(row: usize) -> [u8; 8] {
 }
 
 /// Fills the journal, and goes on with merges until there is room again, some times.
-fn fill(seed: u64, rows: usize, part_bytes: usize) {
-    let mut filled = Filled::new(seed, rows, part_bytes);
+fn fill(seed: u64, shape: Shape) {
+    let (mut filled, rows) = (Filled::new(seed, shape), shape.rows);
     let mut random = Random::new(seed);
     for round in 0..24_u8 {
         while filled.add(random.below(rows as u64) as usize, random.below(7) as usize, round) {}
@@ -177,8 +186,11 @@ fn fill(seed: u64, rows: usize, part_bytes: usize) {
 fn merges_make_room_in_a_journal_full_of_parts_that_no_leaf_holds() {
     for seed in seeds(2) {
         for (rows, part_bytes) in [(40, 3000), (200, 3000), (40, 1400), (4000, 1400), (3000, 200)] {
-            println!("ENTRESOL_SEED={seed}: {rows} rows, parts of {part_bytes}");
-            fill(seed, rows, part_bytes);
+            for segments in [2, 4, 16] {
+                let shape = Shape { rows, part_bytes, segments };
+                println!("ENTRESOL_SEED={seed}: {shape:?}");
+                fill(seed, shape);
+            }
         }
     }
 }

@@ -137,7 +137,12 @@ pub(super) const BUGS: &[Bug] = &[
         test: "large::merges_fold_large_parts_into_large_values",
     },
     Bug {
-        name: "journal-without-folds",
+        name: "journal-without-more",
+        caught_by: TABLES,
+        test: "full::merges_make_room_in_a_journal_full_of_parts_that_no_leaf_holds",
+    },
+    Bug {
+        name: "parts-of-pages-not-folded",
         caught_by: TABLES,
         test: "full::merges_make_room_in_a_journal_full_of_parts_that_no_leaf_holds",
     },
