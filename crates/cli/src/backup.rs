@@ -9,6 +9,7 @@ use entresol_backup::{
     CopyOptions, Error, ErrorKind, Kept, Made, Manifest, ManifestName, Opening, Progress,
     Repository, back_up, keep, verify,
 };
+use entresol_host::run_when_idle;
 use serde_json::{Value, json};
 
 use crate::address::{AccessArgs, Address, Unshown};
@@ -28,6 +29,8 @@ endpoint: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL
 
 A second backup into the same place reads only what changed. A backup that was killed leaves nothing
 that counts as one.
+
+A backup runs, here and in the server, while no other program wants the processor.
 
 Exit status: 0 done, 1 the server gave the backup up, or something is damaged, 2 could not run.
 
@@ -75,6 +78,8 @@ fn rate(text: &str) -> Result<u64, String> {
 
 /// Does one of the jobs.
 pub(crate) fn run(args: &BackupArgs) -> Outcome<()> {
+    // Before any thread is started. It holds nothing that the server waits for.
+    run_when_idle();
     let format = if args.json { Format::Json } else { Format::Table };
     if let Some(place) = &args.list {
         return list(place, format);

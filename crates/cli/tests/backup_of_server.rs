@@ -2,7 +2,6 @@
 
 #[path = "support/interruptible.rs"]
 mod interruptible;
-#[expect(dead_code, reason = "these tests ask for no process")]
 #[path = "support/served.rs"]
 mod served;
 #[expect(dead_code, reason = "a server is started by what has a socket for it")]
@@ -43,6 +42,48 @@ fn restored_rounds(directory: &Directory, place: &str) -> Vec<u32> {
     served.stop();
     fs::remove_dir_all(&data).expect("it is there");
     rounds
+}
+
+/// Scheduling policies of a process's threads, by their names.
+fn policies(process: u32) -> Vec<(String, String)> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    let policy = |folder: std::path::PathBuf| {
+        let stat = fs::read_to_string(folder.join("stat")).expect("figures of a thread");
+        let (name, fields) = stat.rsplit_once(") ").expect("a name");
+        let name = name.split_once('(').expect("a name").1;
+        // The policy is the 41st field, the first of these the third.
+        (name.to_owned(), fields.split(' ').nth(41 - 3).expect("a policy").to_owned())
+    };
+    threads.map(|thread| policy(thread.expect("a thread").path())).collect()
+}
+
+#[test]
+fn a_backup_runs_only_while_no_other_program_wants_the_processor() {
+    const SCHED_IDLE: &str = "5";
+    let directory = Directory::new("backup-when-idle");
+    let served = Served::start(&directory, &options(&directory.path("data")));
+    // Once it has read a part of a snapshot, the thread that did so runs as it always will.
+    let (from, place) = (format!("unix:{}", directory.path("socket")), directory.path("place"));
+    json(&entresol(&["backup", "--from", &from, "--to", &place, "--json"]));
+    let of_server = policies(served.pid());
+    assert!(of_server.contains(&("backup-reads".to_owned(), SCHED_IDLE.to_owned())));
+    // What takes locks that clients wait for is not kept from running.
+    let idle = of_server.iter().filter(|(_, policy)| policy == SCHED_IDLE).count();
+    assert_eq!(idle, 1, "{of_server:?}");
+    served.stop();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let from = format!("redis://{}", silent.local_addr().expect("an address"));
+    let mut waits = Command::new(env!("CARGO_BIN_EXE_entresol"))
+        .args(["backup", "--from", &from, "--to", &place])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let connection = silent.accept().expect("it connects");
+    let of_client = policies(waits.id());
+    waits.kill().expect("it runs");
+    waits.wait().expect("it ends");
+    drop(connection);
+    assert!(of_client.iter().all(|(_, policy)| policy == SCHED_IDLE), "{of_client:?}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub use session::{
     AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SegmentUse, Session, SessionOptions,
     SessionUsers, SyncPoint, Visit, VisitEntry,
 };
-pub use snapshot::{Snapshot, SnapshotSegment};
+pub use snapshot::{Snapshot, SnapshotRead, SnapshotSegment};
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{
     Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,

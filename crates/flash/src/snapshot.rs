@@ -47,6 +47,40 @@ pub struct SnapshotSegment {
     number: u32,
 }
 
+/// A read of a snapshot that has begun: see [`Snapshot::begin_read`].
+#[derive(Debug)]
+pub struct SnapshotRead {
+    segment: SnapshotSegment,
+    bytes: Vec<u8>,
+    from_device: Option<FromDevice>,
+}
+
+/// What is still to be read from the device.
+#[derive(Debug)]
+struct FromDevice {
+    engine: Arc<Engine>,
+    /// Of the first byte in `buffer`.
+    at: u64,
+    buffer: IoBuffer,
+    /// What stands before the bytes that are wanted.
+    before: usize,
+    length: usize,
+}
+
+impl SnapshotRead {
+    /// Waits for the device, without any lock: a thread that is kept from running meanwhile keeps
+    /// nobody waiting.
+    ///
+    /// Errors: `Io`.
+    pub fn wait(&mut self) -> Result<()> {
+        let Some(from) = &mut self.from_device else { return Ok(()) };
+        from.engine.device.read_at(from.at, &mut from.buffer)?;
+        let read = &from.buffer[from.before..][..from.length];
+        self.bytes[..from.length].copy_from_slice(read);
+        Ok(())
+    }
+}
+
 impl Snapshot {
     pub(crate) fn take(engine: &Arc<Engine>) -> Result<Snapshot> {
         engine.check_open()?;
@@ -122,31 +156,63 @@ impl Snapshot {
     /// Errors: `Busy`, if the store had to give the snapshot up; `InvalidInput`, of a segment that
     /// was let go, or beyond its end; `Io`.
     pub fn read(&self, segment: &SnapshotSegment, offset: u64, out: &mut [u8]) -> Result<()> {
-        let end = offset.checked_add(out.len() as u64);
+        let mut read = self.begin_read(segment, offset, out.len())?;
+        read.wait()?;
+        out.copy_from_slice(&self.end_read(read)?);
+        Ok(())
+    }
+
+    /// Begins to read `length` bytes of a segment from `offset` on: [`SnapshotRead::wait`] goes on,
+    /// in any thread, and [`end_read`](Snapshot::end_read) ends it. It does not wait for the
+    /// device.
+    ///
+    /// Errors: as [`read`](Snapshot::read), but for `Io`.
+    pub fn begin_read(
+        &self,
+        segment: &SnapshotSegment,
+        offset: u64,
+        length: usize,
+    ) -> Result<SnapshotRead> {
+        let end = offset.checked_add(length as u64);
         if end.is_none_or(|end| end > self.segment_bytes()) {
-            let (length, most) = (out.len(), self.segment_bytes());
+            let most = self.segment_bytes();
             let detail = format!("{length} bytes from {offset} on of a segment of {most} bytes");
             return Err(Error::new(ErrorKind::InvalidInput, detail));
         }
-        out.fill(0);
-        let length = segment.bytes.saturating_sub(offset).min(out.len() as u64) as usize;
-        let out = &mut out[..length];
+        let mut bytes = vec![0; length];
+        let length = segment.bytes.saturating_sub(offset).min(length as u64) as usize;
         let shard = self.engine.shards[usize::from(segment.shard)].lock();
         self.check(&shard, segment)?;
         let start = shard.log.shape().address(segment.number, 0);
         if let Some(memory) = shard.log.in_memory(start) {
-            out.copy_from_slice(&memory[offset as usize..][..length]);
-            return Ok(());
+            bytes[..length].copy_from_slice(&memory[offset as usize..][..length]);
+            return Ok(SnapshotRead { segment: *segment, bytes, from_device: None });
         }
         drop(shard);
         let sector = self.engine.sector_bytes;
         let from = offset / sector * sector;
         let whole = (offset + length as u64).next_multiple_of(sector) - from;
-        let mut buffer = IoBuffer::aligned(whole as usize);
-        self.engine.device.read_at(segment.at + from, &mut buffer)?;
-        out.copy_from_slice(&buffer[(offset - from) as usize..][..length]);
-        // It may have been given up meanwhile, and the segment written anew.
-        self.check(&self.engine.shards[usize::from(segment.shard)].lock(), segment)
+        let from_device = FromDevice {
+            engine: Arc::clone(&self.engine),
+            at: segment.at + from,
+            buffer: IoBuffer::aligned(whole as usize),
+            before: (offset - from) as usize,
+            length,
+        };
+        Ok(SnapshotRead { segment: *segment, bytes, from_device: Some(from_device) })
+    }
+
+    /// The bytes of a read that [`SnapshotRead::wait`] has carried out, with zeros behind those of
+    /// the segment.
+    ///
+    /// Errors: `Busy` and `InvalidInput` as of [`read`](Snapshot::read).
+    pub fn end_read(&self, read: SnapshotRead) -> Result<Vec<u8>> {
+        let SnapshotRead { segment, bytes, from_device } = read;
+        if from_device.is_some() {
+            // It may have been given up meanwhile, and the segment written anew.
+            self.check(&self.engine.shards[usize::from(segment.shard)].lock(), &segment)?;
+        }
+        Ok(bytes)
     }
 
     /// Lets a segment go that is read, or need not be read. The store may use it again.

@@ -13,6 +13,7 @@ mod figures;
 mod hosted;
 mod logs;
 mod metrics;
+mod priority;
 mod process;
 mod stall_watch;
 mod systemd;
@@ -27,6 +28,7 @@ pub use hosted::{
 };
 pub use logs::{LogFormat, LogLevel, set_log_level, start_log};
 pub use metrics::{Histogram, Metrics, Reading, Series};
+pub use priority::run_when_idle;
 pub use process::{ProcessFigures, allow_open_files, is_ignored, open_files};
 pub use stall_watch::{LOOK_INTERVAL, Losses, PendingAges, STALLED, STOP_INTERVAL, Stalls};
 pub use systemd::Systemd;

@@ -16,6 +16,7 @@ mod client_memory;
 mod command;
 mod config;
 mod connection;
+mod copying;
 mod data;
 mod engine_session;
 mod error;

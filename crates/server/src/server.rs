@@ -19,17 +19,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{error, info, warn};
 
-use crate::backup::Copied;
 use crate::certificates::{self, Certificate};
 use crate::client::clients_within;
 use crate::config::Config;
+use crate::copying;
 use crate::data;
 use crate::error::ServeError;
 use crate::listen;
 use crate::loading;
 use crate::lock::lock;
 use crate::reload;
-use crate::shared::{Comparison, Copier, Item, Parts, Ports, Saver, Shared, Wanted};
+use crate::shared::{Comparison, Item, Parts, Ports, Saver, Shared};
 use crate::users::{Users, verify};
 use crate::watch::watch;
 use crate::worker::{WAKER, Worker};
@@ -168,7 +168,10 @@ impl Doors {
         let state = Arc::clone(&shared);
         server.spawn("syncs", move || sync(&state, &asked))?;
         let state = Arc::clone(&shared);
-        server.spawn("backups", move || copy(&state, &wanted))?;
+        let (reader, reads) = channel();
+        server.spawn("backups", move || copying::look_after(&state, &wanted, &reader))?;
+        let state = Arc::clone(&shared);
+        server.spawn("backup-reads", move || copying::read(&state, &reads))?;
         let state = Arc::clone(&shared);
         server.spawn("watch", move || watch(&state))?;
         if let Some(admin) = admin {
@@ -456,32 +459,6 @@ fn sync(shared: &Shared, asked: &Receiver<Saver>) -> Result<(), ServeError> {
                 Err(error) => Err(Error::new(error.kind(), error.to_string())),
             };
             shared.trays[worker].put(Item::Synced(operation, outcome));
-        }
-    }
-}
-
-/// Takes snapshots and reads them for those who copy the store, until the server stops.
-fn copy(shared: &Shared, wanted: &Receiver<Copier>) -> Result<(), ServeError> {
-    loop {
-        match wanted.recv_timeout(Duration::from_millis(100)) {
-            Ok(Copier { worker, operation, wanted }) => {
-                let copied = copied(shared, wanted);
-                shared.trays[worker].put(Item::Copied(operation, copied));
-            }
-            Err(RecvTimeoutError::Timeout) if !shared.is_stopping() => {}
-            Err(_) => return Ok(()),
-        }
-    }
-}
-
-fn copied(shared: &Shared, wanted: Wanted) -> Result<Copied, Error> {
-    match wanted {
-        Wanted::Snapshot => {
-            shared.tier.store().snapshot().map(|taken| Copied::Snapshot(Arc::new(taken)))
-        }
-        Wanted::Bytes { snapshot, segment, offset, length } => {
-            let mut bytes = vec![0; length];
-            snapshot.read(&segment, offset, &mut bytes).map(|()| Copied::Bytes(bytes))
         }
     }
 }

@@ -11,7 +11,7 @@ use entresol_device::PendingIo;
 use entresol_host::{FIGURES_WAIT, PendingAges, now, set_log_level};
 use entresol_net::{AdminAccess, Stream, Tls};
 use entresol_page::Interval;
-use entresol_tier::{Error, Snapshot, SnapshotSegment, Statistics, Tiered};
+use entresol_tier::{Error, Snapshot, SnapshotRead, SnapshotSegment, Statistics, Tiered};
 use entresol_wire::resp::Arguments;
 use mio::Waker;
 
@@ -160,6 +160,8 @@ pub(crate) enum Wanted {
     Snapshot,
     /// Bytes of a segment of one.
     Bytes { snapshot: Arc<Snapshot>, segment: SnapshotSegment, offset: u64, length: usize },
+    /// The same bytes, which the device has given, or why it did not.
+    Given { snapshot: Arc<Snapshot>, read: Result<SnapshotRead, Error> },
 }
 
 /// A password to compare with its hash.

@@ -15,7 +15,8 @@ pub use entresol_flash::{
     FoundAt, Job, JournalAppend, JournalContinuation, JournalRecord, JournalReplay, JournalRoom,
     JournalSequence, JournalState, Key, Lifespan, Listed, Listing, NoteEntry, OpenMode, Operation,
     Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentGroup, SegmentUse, Snapshot,
-    SnapshotSegment, SpaceId, StoreOptions, SyncPoint, Timestamp, Version, VisitEntry, WriteMode,
+    SnapshotRead, SnapshotSegment, SpaceId, StoreOptions, SyncPoint, Timestamp, Version,
+    VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, SessionUsers, Visit};
 pub use statistics::{Distribution, Statistics};
