@@ -6,7 +6,7 @@ use crate::java;
 use crate::kill;
 use crate::report::{self, Report};
 use crate::seeded::Speed;
-use crate::{bench, book, deny, fuzz, kubernetes, metadata, python, simulate, tidy};
+use crate::{bench, book, deny, fuzz, kubernetes, metadata, python, s3, simulate, tidy};
 
 /// Seconds of arbitrary bytes for each decoder in the gate; the soak has more of everything.
 const FUZZ_SECONDS: u64 = 5;
@@ -69,6 +69,7 @@ fn run_others(report: &mut Report) -> Result<(), String> {
     report.perform("NBD clients", clients, &mut fuzz::nbd_clients)?;
     python::check(report)?;
     kubernetes::check(report)?;
+    s3::check(report)?;
     metadata::check(report)?;
     report.run("docs", &documentation())?;
     report.perform("book", "cargo x book", &mut book::render)?;

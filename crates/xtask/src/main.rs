@@ -27,6 +27,7 @@ mod planted;
 mod python;
 mod report;
 mod rooted;
+mod s3;
 mod scratch;
 mod seeded;
 mod simulate;
@@ -153,6 +154,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         summary: "the manifests of Kubernetes, by its schemas and by our own tables",
         perform: kubernetes::perform,
+    },
+    Task {
+        name: "s3",
+        arguments: "",
+        summary: "backups into a bucket of a server of S3: restored, damaged and thinned out",
+        perform: s3::perform,
     },
     Task {
         name: "metadata",

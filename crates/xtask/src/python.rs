@@ -72,6 +72,24 @@ fn builder(tools: &Path) -> Result<Option<PathBuf>, String> {
     Ok(Some(program))
 }
 
+/// A Python that has a module, in an environment that stays for the next time; none if pip cannot
+/// fetch what `requirements` names.
+pub(crate) fn with(module: &str, requirements: &str) -> Result<Option<String>, String> {
+    let place = crate::target_directory().join("python").join(module);
+    let python = shown(&place.join("bin/python"));
+    let import = Invocation::new(&python).with_argument("-c");
+    let import = import.with_argument(format!("import {module}"));
+    if !import.run_quietly().is_ok_and(|ending| ending.passed) {
+        environment(&place)?;
+        let fetch = Invocation::new(&format!("{python} -m pip install --quiet --requirement"))
+            .with_argument(requirements);
+        if !fetch.run_quietly()?.passed {
+            return Ok(None);
+        }
+    }
+    Ok(Some(python))
+}
+
 /// An empty environment of Python at `place`, with `pip`.
 pub(crate) fn environment(place: &Path) -> Result<(), String> {
     let made = Invocation::new("python3 -m venv --clear").with_argument(shown(place));
