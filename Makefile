@@ -6,7 +6,7 @@ PACKAGES_PYTHON := python3-venv
 PACKAGES_TEST := $(PACKAGES_JAVA) $(PACKAGES_PYTHON) redis-server redis-tools nbdkit fio qemu-utils \
 	libnbd-bin python3-libnbd openssl python3-redis node-redis
 PACKAGES_OUTSIDE := fio nbdkit libnbd-bin python3-libnbd qemu-utils qemu-system-x86 \
-	busybox-static e2fsprogs fuse3 pkgconf dpkg-dev binutils skopeo \
+	busybox-static e2fsprogs fuse3 pkgconf dpkg-dev binutils skopeo debootstrap systemd-container \
 	chromium chromium-driver
 PACKAGES_PEERS := golang-go python3-venv
 PACKAGES_DEMO := fio

@@ -23,6 +23,11 @@ const FILES: [&str; 11] = [
     "usr/share/man/man1/entresol-serve.1.gz",
 ];
 
+/// Looks after the units of a package.
+const UNITS: &str = "/usr/bin/python3 conformance/packages/units.py";
+/// What makes a Debian, and boots it.
+const BOOTS: [&str; 2] = ["/usr/sbin/debootstrap", "/usr/bin/systemd-nspawn"];
+
 /// `cargo x deb`.
 pub(crate) fn perform(arguments: &[String]) -> Result<Verdict, String> {
     report::alone(arguments, check)
@@ -34,8 +39,21 @@ pub(crate) fn check(report: &mut Report) -> Result<(), String> {
     let make = Invocation::new("scripts/package-deb").with_argument(shown(scratch.path()));
     if report.run("deb", &make)? {
         report.perform("deb content", "cargo x deb", &mut || is_whole(scratch.path()))?;
+        boot(report, &package_in(scratch.path())?)?;
     }
     Ok(())
+}
+
+/// Installs the package in a Debian that boots, where that can be: its units are started, reloaded,
+/// restarted and stopped by a service manager.
+fn boot(report: &mut Report, package: &Path) -> Result<(), String> {
+    let is_root = Invocation::new("id -u").read()?.trim() == "0";
+    if !is_root || BOOTS.iter().any(|program| !Path::new(program).is_file()) {
+        println!("skipped: the units: root, {} are needed", BOOTS.join(" and "));
+        return Ok(());
+    }
+    let check = Invocation::new(UNITS).with_argument(shown(package));
+    report.run("deb units", &check).map(drop)
 }
 
 /// Whether the package in `place` has all that it should, and a program that starts.
