@@ -17,6 +17,7 @@ mod listing;
 mod maintain;
 mod make_room;
 mod reclaim;
+mod segment_ages;
 mod segment_groups;
 mod sweep;
 
@@ -36,7 +37,8 @@ pub use listing::{Listed, Listing};
 pub use maintain::{Budget, Maintenance};
 use make_room::Reclaims;
 pub(crate) use make_room::Waits;
-pub use segment_groups::SegmentGroup;
+pub use segment_ages::SegmentAge;
+pub use segment_groups::{SegmentGroup, SegmentMap};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FORMAT_VERSION_MARKS, Floor, Superblock};

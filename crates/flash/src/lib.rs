@@ -47,7 +47,7 @@ pub use snapshot::{Snapshot, SnapshotRead, SnapshotSegment};
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};
 pub use store::{
     Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,
-    Maintenance, SegmentGroup, SegmentInfo, Store, Verification,
+    Maintenance, SegmentAge, SegmentGroup, SegmentInfo, SegmentMap, Store, Verification,
 };
 pub use types::{
     Condition, Durability, Entry, Expiry, FoundAt, JournalAppend, JournalContinuation,

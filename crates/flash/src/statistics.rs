@@ -123,7 +123,8 @@ impl Sizes {
     }
 }
 
-fn bucket_of(size: u64) -> usize {
+/// The bucket of a number: small ones have one each, others 16 an octave.
+pub(crate) fn bucket_of(size: u64) -> usize {
     if size < 32 {
         return size as usize;
     }

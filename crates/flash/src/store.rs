@@ -8,7 +8,7 @@ use entresol_device::Device;
 use crate::engine::Engine;
 pub use crate::engine::{
     Budget, JournalRead, JournalReplay, JournalState, Listed, Listing, LogPosition, LogScan,
-    Maintenance, SegmentGroup, SegmentInfo, Verification,
+    Maintenance, SegmentAge, SegmentGroup, SegmentInfo, SegmentMap, Verification,
 };
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -270,14 +270,10 @@ impl Store {
         self.engine.segments()
     }
 
-    /// All segments in about `groups_max` groups of neighbours, for whoever looks at a running
-    /// store; `None` if a shard's lock would be waited for longer than `patience`.
-    pub fn segment_groups(
-        &self,
-        groups_max: usize,
-        patience: Duration,
-    ) -> Option<Vec<SegmentGroup>> {
-        self.engine.segment_groups(groups_max, patience)
+    /// All segments in about `groups_max` groups of neighbours, and their ages, for whoever looks
+    /// at a running store; `None` if a shard's lock would be waited for longer than `patience`.
+    pub fn segment_map(&self, groups_max: usize, patience: Duration) -> Option<SegmentMap> {
+        self.engine.segment_map(groups_max, patience)
     }
 }
 

@@ -136,7 +136,7 @@ fn statistics_keep_their_keys_in_their_order() {
         (
             "",
             "version uptime_seconds threads store memory clients latency_us commands health second \
-             spaces certificate_end_seconds superblock_damage",
+             spaces certificate_end_seconds superblock_damage segment_ages",
         ),
         (
             "/memory",
@@ -147,6 +147,7 @@ fn statistics_keep_their_keys_in_their_order() {
         ("/latency_us", "read write other"),
         ("/store/value_bytes", distribution),
         ("/latency_us/write", &format!("{distribution} p9999")),
+        ("/segment_ages/0", "segments used_bytes live_bytes age_writes_max"),
         ("/commands/set", "calls rejected failed latency_us"),
     ] {
         assert_eq!(keys(path), expected, "{path}");

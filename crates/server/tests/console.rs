@@ -90,6 +90,38 @@ fn every_figure_of_the_page_is_that_of_the_statistics() {
     }
 }
 
+/// What was overwritten makes room among the old segments, not among the young ones.
+#[test]
+fn segments_by_age_show_which_part_of_each_quarter_is_live() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    let mut client = server.client();
+    let value = "v".repeat(16 << 10);
+    let mut put =
+        |number: u32| assert_eq!(client.call(&format!("SET {number} {value}")), "+OK\r\n");
+    (0..1200).for_each(&mut put);
+    (0..200).for_each(&mut put);
+    let of = |all: &Value, quarter: usize, key: &str| {
+        let found = all.pointer(&format!("/segment_ages/{quarter}/{key}"));
+        found.and_then(Value::as_u64).unwrap()
+    };
+    let all = stats(&server);
+    let oldest = 100 * of(&all, 3, "live_bytes") / of(&all, 3, "used_bytes");
+    let youngest = 100 * of(&all, 0, "live_bytes") / of(&all, 0, "used_bytes");
+    assert!(oldest < 70 && youngest > 95, "{oldest} {youngest}: {}", all["segment_ages"]);
+    let ages: Vec<u64> = (0..4).map(|quarter| of(&all, quarter, "age_writes_max")).collect();
+    assert!(ages.is_sorted() && ages[3] > 2 * ages[0], "{ages:?}");
+    let (_, page) = get(&server, "/", "");
+    let shown = figures(&page);
+    for quarter in 0..4 {
+        for key in ["segments", "live_bytes", "age_writes_max"] {
+            let path = format!("/segment_ages/{quarter}/{key}");
+            let found = shown.iter().find(|(shown, _)| *shown == path).map(|(_, value)| value);
+            assert_eq!(found, Some(&of(&all, quarter, key).to_string()), "{path}");
+        }
+    }
+    assert!(page.contains("segments by their age") && page.contains("oldest quarter"));
+}
+
 #[test]
 fn the_page_has_all_sections_and_says_whether_all_is_well() {
     let server = TestServer::start(&[("admin-port", "0")]);

@@ -4,7 +4,17 @@
 use std::time::Duration;
 
 use super::Engine;
+use super::segment_ages::{Ages, SegmentAge};
 use crate::segment::{Segment, SegmentState, Stream};
+
+/// Where segments are live, and how old they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentMap {
+    /// All segments, in groups of neighbours of like size.
+    pub groups: Vec<SegmentGroup>,
+    /// Sealed ones in quarters by their age, the youngest first.
+    pub ages: [SegmentAge; 4],
+}
 
 /// Neighbouring segments of a shard, taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,25 +37,22 @@ pub struct SegmentGroup {
 }
 
 impl Engine {
-    /// All segments in about `groups_max` groups of like size; `None` if a shard's lock would be
-    /// waited for longer than `patience`.
-    pub(crate) fn segment_groups(
-        &self,
-        groups_max: usize,
-        patience: Duration,
-    ) -> Option<Vec<SegmentGroup>> {
-        let mut groups = Vec::new();
+    /// All segments in about `groups_max` groups of like size, and their ages; `None` if a shard's
+    /// lock would be waited for longer than `patience`.
+    pub(crate) fn segment_map(&self, groups_max: usize, patience: Duration) -> Option<SegmentMap> {
+        let (mut groups, mut ages) = (Vec::new(), Ages::new());
         for shard in &self.shards {
             let shard = shard.try_lock_for(patience)?;
             let segments = shard.log.segments();
             let together = (segments.len() * self.shards.len()).div_ceil(groups_max.max(1)).max(1);
-            groups.extend(segments.chunks(together).map(|few| group(few, shard.sequence())));
+            let now = shard.sequence();
+            groups.extend(segments.chunks(together).map(|few| group(few, now, &mut ages)));
         }
-        Some(groups)
+        Some(SegmentMap { groups, ages: ages.quarters() })
     }
 }
 
-fn group(segments: &[Segment], now: u64) -> SegmentGroup {
+fn group(segments: &[Segment], now: u64, ages: &mut Ages) -> SegmentGroup {
     let mut group = SegmentGroup::default();
     for segment in segments {
         group.segments += 1;
@@ -56,8 +63,10 @@ fn group(segments: &[Segment], now: u64) -> SegmentGroup {
             }
             SegmentState::Damaged => group.damaged += 1,
             SegmentState::Sealed => {
+                let age_writes = now.saturating_sub(segment.age);
                 group.sealed += 1;
-                group.age_writes += now.saturating_sub(segment.age);
+                group.age_writes += age_writes;
+                ages.add(segment, age_writes);
             }
             _ => {}
         }
@@ -77,6 +86,7 @@ mod tests {
 
     #[test]
     fn a_group_tells_free_from_used_and_live_from_dead() {
+        let mut ages = Ages::new();
         let of = |state, live_bytes, used_bytes, age| Segment {
             state,
             live_bytes,
@@ -97,6 +107,7 @@ mod tests {
                 journal,
             ],
             100,
+            &mut ages,
         );
         let expected = SegmentGroup {
             segments: 6,
@@ -108,5 +119,10 @@ mod tests {
             age_writes: 90 + 60,
         };
         assert_eq!(found, expected);
+        // Only sealed ones have an age.
+        let quarters = ages.quarters();
+        assert_eq!(quarters.map(|quarter| quarter.segments), [1, 0, 1, 0]);
+        assert_eq!(quarters.map(|quarter| quarter.age_writes_max), [60, 0, 90, 0]);
+        assert_eq!(quarters.map(|quarter| quarter.live_bytes), [20, 0, 100, 0]);
     }
 }

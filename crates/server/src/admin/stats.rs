@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use entresol_host::ProcessFigures;
+use entresol_host::{FIGURES_WAIT, ProcessFigures};
 use entresol_page::{measured, percentiles};
 use entresol_tier::{Distribution, Statistics};
 use serde_json::{Map, Value, json};
@@ -59,7 +59,24 @@ pub(super) fn all(shared: &Shared) -> Value {
         "spaces": spaces(shared, &store),
         "certificate_end_seconds": shared.certificate_end_seconds(),
         "superblock_damage": shared.tier.store().superblock_damage(),
+        "segment_ages": segment_ages(shared),
     })
+}
+
+/// Sealed segments in quarters by age, the youngest first; null while a shard waits for its device.
+fn segment_ages(shared: &Shared) -> Value {
+    let found = shared.tier.store().segment_map(1, FIGURES_WAIT);
+    let quarters = found.map(|map| {
+        map.ages.map(|quarter| {
+            json!({
+                "segments": quarter.segments,
+                "used_bytes": quarter.used_bytes,
+                "live_bytes": quarter.live_bytes,
+                "age_writes_max": quarter.age_writes_max,
+            })
+        })
+    });
+    json!(quarters)
 }
 
 /// What was done in the latest second.

@@ -1,8 +1,8 @@
-//! The map of the segments on flash: how much of each is live, and how old it is.
+//! The maps of the segments on flash: how much of each is live, and how old it is.
 
 use entresol_host::FIGURES_WAIT;
 use entresol_page::{Figures, Unit, share, shown};
-use entresol_tier::SegmentGroup;
+use entresol_tier::{SegmentAge, SegmentGroup, SegmentMap};
 use maud::{Markup, html};
 
 use crate::shared::Shared;
@@ -19,6 +19,14 @@ const CLASSES: [(f64, &str); 5] = [
     (0.0, "less than 10 % live"),
 ];
 
+/// Quarters of the sealed segments by age, and how much the cells of each stand out.
+const QUARTERS: [(&str, &str); 4] = [
+    ("youngest quarter", "3"),
+    ("second quarter", "2"),
+    ("third quarter", "1"),
+    ("oldest quarter", "0"),
+];
+
 /// What the cells of one class have together.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
@@ -28,13 +36,16 @@ struct Sum {
     age_writes: u64,
 }
 
-/// The map with its numbers.
+/// The maps with their numbers.
 pub(super) fn map(shared: &Shared, figures: Figures<'_>) -> Markup {
-    let groups = shared.tier.store().segment_groups(CELLS, FIGURES_WAIT);
+    let found = shared.tier.store().segment_map(CELLS, FIGURES_WAIT);
     html! {
         h2 { "Segments on flash" }
-        @match &groups {
-            Some(groups) => (drawing(groups)),
+        @match &found {
+            Some(SegmentMap { groups, ages }) => {
+                (live_shares(groups))
+                (by_age(groups, ages, figures))
+            }
             None => p.none { "The store is waiting for its device: no map for now." }
         }
         p.soft {
@@ -46,23 +57,76 @@ pub(super) fn map(shared: &Shared, figures: Figures<'_>) -> Markup {
     }
 }
 
-fn drawing(groups: &[SegmentGroup]) -> Markup {
-    let rows = groups.len().div_ceil(CELLS_IN_A_ROW).max(1);
+fn live_shares(groups: &[SegmentGroup]) -> Markup {
     let together = groups.first().map_or(1, |group| group.segments);
     html! {
-        svg.map viewBox={ "0 0 " (CELLS_IN_A_ROW * 10) " " (rows * 10) } role="img"
-            aria-label="segments by their live share; the table has the numbers" {
-            @for (place, group) in groups.iter().enumerate() {
-                rect class={ "s" (class_name(group)) } width="9" height="9"
-                    x=(place % CELLS_IN_A_ROW * 10) y=(place / CELLS_IN_A_ROW * 10) {
-                    title { (described(group)) }
-                }
-            }
-        }
+        (drawing(groups, "segments by their live share", &class_name, &described))
         p.soft { @if together > 1 { "Each cell has " (together) " neighbouring segments. " }
             "The more a cell stands out, the more of it is live." }
         (numbers(groups))
     }
+}
+
+/// A cell for each group, with its class and what is said of it.
+fn drawing(
+    groups: &[SegmentGroup],
+    what: &str,
+    class: &dyn Fn(&SegmentGroup) -> String,
+    said: &dyn Fn(&SegmentGroup) -> String,
+) -> Markup {
+    let rows = groups.len().div_ceil(CELLS_IN_A_ROW).max(1);
+    html! {
+        svg.map viewBox={ "0 0 " (CELLS_IN_A_ROW * 10) " " (rows * 10) } role="img"
+            aria-label={ (what) "; the table has the numbers" } {
+            @for (place, group) in groups.iter().enumerate() {
+                rect class={ "s" (class(group)) } width="9" height="9"
+                    x=(place % CELLS_IN_A_ROW * 10) y=(place / CELLS_IN_A_ROW * 10) {
+                    title { (said(group)) }
+                }
+            }
+        }
+    }
+}
+
+/// The same cells by age, and the quarters by age in numbers.
+fn by_age(groups: &[SegmentGroup], ages: &[SegmentAge; 4], figures: Figures<'_>) -> Markup {
+    let class = |group: &SegmentGroup| quarter(group, ages).map_or("f", |of| QUARTERS[of].1);
+    html! {
+        h3 { "By age" }
+        (drawing(
+            groups,
+            "segments by their age",
+            &|group| class(group).to_owned(),
+            &|group| format!("age {}", age_of(group)),
+        ))
+        p.soft { "The more a cell stands out, the older it is. Free segments, and those that are \
+            being written, have no age." }
+        table {
+            thead { tr {
+                th { "Sealed segments" } th.n { "How many" } th.n { "Live" } th.n { "Live share" }
+                th.n { "Age up to, writes" }
+            } }
+            tbody { @for (place, (name, mark_class)) in QUARTERS.iter().enumerate() {
+                @let at = |key: &str| format!("/segment_ages/{place}/{key}");
+                @let bytes = |key: &str| figures.number(&at(key));
+                tr {
+                    td { (mark(mark_class)) (name) }
+                    td.n { (figures.show(&at("segments"), Unit::Count)) }
+                    td.n { (figures.show(&at("live_bytes"), Unit::Bytes)) }
+                    td.n { (share(bytes("live_bytes"), bytes("used_bytes"))) }
+                    td.n { (figures.show(&at("age_writes_max"), Unit::Count)) }
+                }
+            } }
+        }
+    }
+}
+
+/// The quarter in which the mean age of a group's sealed segments lies; `None` if it has none.
+fn quarter(group: &SegmentGroup, ages: &[SegmentAge; 4]) -> Option<usize> {
+    let age = group.age_writes.checked_div(group.sealed)?;
+    let holds = |quarter: &SegmentAge| quarter.segments > 0 && age <= quarter.age_writes_max;
+    // A write may have come between the two.
+    Some(ages.iter().position(holds).unwrap_or(ages.len() - 1))
 }
 
 fn numbers(groups: &[SegmentGroup]) -> Markup {
@@ -150,6 +214,27 @@ fn mark(class: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_is_of_the_quarter_of_its_mean_age() {
+        let of = |segments, age_writes_max| SegmentAge {
+            segments,
+            age_writes_max,
+            ..SegmentAge::default()
+        };
+        let ages = [of(2, 10), of(0, 0), of(3, 200), of(1, 1000)];
+        for (sealed, age_writes, expected) in [
+            (0, 0, None),
+            (1, 10, Some(0)),
+            (2, 21, Some(0)),
+            (1, 11, Some(2)),
+            (10, 2010, Some(3)),
+            (1, 1001, Some(3)),
+        ] {
+            let group = SegmentGroup { sealed, age_writes, ..SegmentGroup::default() };
+            assert_eq!(quarter(&group, &ages), expected, "{sealed} {age_writes}");
+        }
+    }
 
     #[test]
     fn a_group_is_of_the_class_of_its_live_share() {
