@@ -461,6 +461,7 @@ fn figures_are_shown_by_tls_and_its_certificate_is_read_again() {
     assert!(served.get_by_tls("/health/ready", &first).unwrap().starts_with("HTTP/1.1 200"));
     let metrics = served.get_by_tls("/metrics", &first).unwrap();
     assert!(metrics.contains("entresol_volume_exports{state=\"served\"} 1"), "{metrics}");
+    assert!(metrics.contains("entresol_volume_certificate_end_timestamp_seconds{use=\"http\"} "));
     let second = certify(&cert, &key);
     assert!(served.get_by_tls("/health", &first).is_ok(), "it is not read yet");
     kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
@@ -469,6 +470,46 @@ fn figures_are_shown_by_tls_and_its_certificate_is_read_again() {
     assert!(served.get_by_tls("/health", &first).is_err(), "the old one is shown");
     assert!(served.get_by_tls("/health", &second).unwrap().starts_with("HTTP/1.1 200"));
     call(&mut client, &Request::new(Asked::Read, 1, 0, 4), b"");
+    served.stop();
+}
+
+/// Nothing said when they end: guests and Prometheus were refused on the day.
+#[test]
+fn the_ends_of_both_certificates_are_told_and_the_console_warns_of_one_that_has_ended() {
+    let directory = Directory::new("ends");
+    let (said, made) = directory.create("vm1");
+    assert!(made, "{said}");
+    let path = |name: &str| directory.path(name);
+    let certify = |year: i32, cert: &str, key: &str| {
+        let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let pair = rcgen::KeyPair::generate().unwrap();
+        std::fs::write(cert, parameters.self_signed(&pair).unwrap().pem()).unwrap();
+        std::fs::write(key, pair.serialize_pem()).unwrap();
+    };
+    certify(2040, &path("cert"), &path("key"));
+    let manager = ServiceWatch::new(&directory);
+    let mut program = interruptible();
+    program.env("NOTIFY_SOCKET", &manager.path);
+    let tls = ["--admin-port", "0", "--tls-cert", &path("cert"), "--tls-key", &path("key")];
+    let served = directory.serve_by(program, &tls);
+    assert_eq!(manager.other_word(), "READY=1");
+    let end = "entresol_volume_certificate_end_timestamp_seconds{use=";
+    // The event loop shows its figures once a second.
+    let shown = |line: &str| while !served.body("/metrics").contains(line) {};
+    shown(&format!("{end}\"clients\"}} 2208988800\n"));
+    let metrics = served.body("/metrics");
+    assert!(!metrics.contains(&format!("{end}\"http\"")), "HTTP is in plain: {metrics}");
+    assert!(!served.body("/").contains("ended"), "the end is far away");
+    certify(2001, &path("cert"), &path("key"));
+    kill(Pid::from_raw(served.child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    assert!(manager.other_word().starts_with("RELOADING=1"));
+    assert_eq!(manager.other_word(), "READY=1");
+    shown(&format!("{end}\"clients\"}} 978307200\n"));
+    let page = served.body("/");
+    assert!(page.contains("The certificate that clients are shown ended "), "{page}");
+    let stats: Value = serde_json::from_str(&served.body("/stats")).unwrap();
+    assert_eq!(stats.pointer("/server/certificate_end_seconds"), Some(&Value::from(978_307_200)));
     served.stop();
 }
 

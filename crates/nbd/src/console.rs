@@ -9,6 +9,7 @@ mod trends;
 
 use std::time::Duration;
 
+use entresol_host::now as clock;
 use entresol_net::{Answer, Asked, Standing};
 use entresol_page::{Charts, Figures, SCRIPT, STYLE, Sheet, Span, sign_out, state};
 use maud::{Markup, html};
@@ -72,7 +73,7 @@ fn now(seen: &Seen, span: Span) -> Markup {
     let now = seen.uptime.as_secs_f64();
     let charts = Charts { trends: &TRENDS, samples, span, now, measured: MEASURED };
     html! {
-        (state(&problems::find(figures, seen.late), "Reads and writes go on."))
+        (state(&problems::find(figures, seen.late, clock().0 / 1000), "Reads and writes go on."))
         p.soft { (about(figures)) }
         (tiles(figures))
         (charts.shown())

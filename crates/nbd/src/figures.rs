@@ -23,6 +23,9 @@ pub(crate) struct Figures {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) held_bytes: u64,
+    /// When the certificates end that clients and the HTTP interface are for, seconds since 1970.
+    pub(crate) certificate_end_seconds: Option<u64>,
+    pub(crate) admin_certificate_end_seconds: Option<u64>,
     requests: [u64; Command::ALL.len()],
     unknown: u64,
     asked_bytes: [u64; Command::ALL.len()],
@@ -49,6 +52,8 @@ impl Default for Figures {
             bytes_in: 0,
             bytes_out: 0,
             held_bytes: 0,
+            certificate_end_seconds: None,
+            admin_certificate_end_seconds: None,
             requests: [0; Command::ALL.len()],
             unknown: 0,
             asked_bytes: [0; Command::ALL.len()],
@@ -129,6 +134,8 @@ impl Figures {
                 "max": self.latency_us.max(), "mean": self.latency_us.mean(),
                 "up_to": up_to,
             },
+            "certificate_end_seconds": self.certificate_end_seconds,
+            "admin_certificate_end_seconds": self.admin_certificate_end_seconds,
         })
     }
 }

@@ -572,6 +572,9 @@ impl<'a> Service<'a> {
     /// Puts the figures where other threads find them.
     fn publish(&mut self, published: &Published) {
         self.figures.held_bytes = self.held_bytes as u64;
+        let Listening { tls, admin_access, .. } = &self.listening;
+        self.figures.certificate_end_seconds = tls.as_ref().and_then(|tls| tls.end_seconds());
+        self.figures.admin_certificate_end_seconds = admin_access.tls().and_then(Tls::end_seconds);
         let report = control::report(self.volumes, self.figures.json());
         published.show(report, &self.figures.take_interval());
     }

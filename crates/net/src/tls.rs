@@ -163,8 +163,10 @@ impl Tls {
 
     /// When the first of the certificates ends that the next connection is shown, seconds since the
     /// epoch; `None`, if that cannot be told.
-    pub fn end_seconds(&self) -> Option<i64> {
-        self.present.read().unwrap_or_else(PoisonError::into_inner).end_seconds
+    pub fn end_seconds(&self) -> Option<u64> {
+        let end = self.present.read().unwrap_or_else(PoisonError::into_inner).end_seconds?;
+        // One that ended before the epoch has ended all the same.
+        Some(end.max(0) as u64)
     }
 
     /// Reads the files again, for connections to come.

@@ -25,7 +25,7 @@ pub use figures::{
 pub use history::{History, Sampled, Span, Totals};
 pub use interval::{Interval, Kind};
 pub use passed::{Calls, Passed};
-pub use problems::{Grade, Problem, state};
+pub use problems::{CERTIFICATE_DAYS, Grade, Problem, ShownCertificate, state};
 pub use sheet::{Sheet, sign_out, threshold};
 pub use trends::{Charts, Line, Trend};
 pub use words::{BLOCK_BYTES, Unit, amount, grouped, seconds, share, shown, text_of, typed};

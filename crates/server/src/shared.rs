@@ -381,8 +381,12 @@ impl Shared {
 
     /// When the certificate ends that clients are shown, seconds since the epoch.
     pub(crate) fn certificate_end_seconds(&self) -> Option<u64> {
-        let end = self.tls.as_ref().and_then(|tls| tls.end_seconds())?;
-        Some(end.max(0) as u64)
+        self.tls.as_ref().and_then(|tls| tls.end_seconds())
+    }
+
+    /// When that of the HTTP interface ends.
+    pub(crate) fn admin_certificate_end_seconds(&self) -> Option<u64> {
+        self.admin_access.tls().and_then(Tls::end_seconds)
     }
 
     /// Whether the server is stopping.

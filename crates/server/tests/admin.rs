@@ -136,7 +136,8 @@ fn statistics_keep_their_keys_in_their_order() {
         (
             "",
             "version uptime_seconds threads store memory clients latency_us commands health second \
-             spaces certificate_end_seconds superblock_damage segment_ages",
+             spaces certificate_end_seconds superblock_damage segment_ages \
+             admin_certificate_end_seconds",
         ),
         (
             "/memory",

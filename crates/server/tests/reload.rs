@@ -58,6 +58,10 @@ fn certify(directory: &TempDir) {
     certify_until(directory, 2040);
 }
 
+/// Seconds since the epoch at which 2040 and 2041 begin.
+const BEGIN_2040: &str = "2208988800";
+const BEGIN_2041: &str = "2240611200";
+
 /// A certificate that ends with the first second of the year.
 fn certify_until(directory: &TempDir, year: i32) {
     let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -131,12 +135,19 @@ fn certificates_and_users_that_are_swapped_under_load_count_for_new_clients_and_
     }
 }
 
-/// What `/metrics` says of a metric.
-fn metric(server: &RunningServer, name: &str) -> String {
+/// What is at `path` of the HTTP interface.
+fn page(server: &RunningServer, path: &str) -> String {
     let mut stream = TcpStream::connect(server.ports().admin.unwrap()).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+/// What `/metrics` says of a metric.
+fn metric(server: &RunningServer, name: &str) -> String {
+    let page = page(server, "/metrics");
     let line = page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
     line.unwrap_or_else(|| panic!("no {name} in {page}")).to_owned()
 }
@@ -144,13 +155,20 @@ fn metric(server: &RunningServer, name: &str) -> String {
 #[test]
 fn the_end_of_the_certificate_is_told_as_of_the_last_reload() {
     let reloaded = Reloaded::start();
-    let end = || metric(&reloaded.server, "entresol_certificate_end_timestamp_seconds");
-    assert_eq!(end(), "2208988800");
+    let name = "entresol_certificate_end_timestamp_seconds{use=\"clients\"}";
+    let end = || metric(&reloaded.server, name);
+    assert_eq!(end(), BEGIN_2040);
     certify_until(&reloaded.directory, 2041);
     reloaded.server.reload().unwrap();
-    assert_eq!(end(), "2240611200");
+    assert_eq!(end(), BEGIN_2041);
     let told = reloaded.client("alice").0.call("INFO server");
-    assert!(told.contains("\r\ncertificate_end_seconds:2240611200\r\n"), "{told}");
+    assert!(told.contains(&format!("\r\ncertificate_end_seconds:{BEGIN_2041}\r\n")), "{told}");
+    assert!(!told.contains("admin_certificate_end_seconds"), "HTTP is in plain: {told}");
+    assert!(page(&reloaded.server, "/").contains("Healthy"));
+    certify_until(&reloaded.directory, 2001);
+    reloaded.server.reload().unwrap();
+    let console = page(&reloaded.server, "/");
+    assert!(console.contains("The certificate that clients are shown ended "), "{console}");
     assert_eq!(metric(&reloaded.server, "entresol_superblock_damaged"), "0");
 }
 
@@ -197,16 +215,22 @@ fn the_http_interface_speaks_tls_by_certificates_that_are_read_again() {
     assert!(refused.contains("`admin-tls-cert` is given"), "{refused}");
     config.set("admin-tls-key", key.to_str().unwrap()).unwrap();
     let server = Server::start(config, store(None)).unwrap();
-    let health = |trusted: &Arc<ClientConfig>| {
+    let get = |path: &str, trusted: &Arc<ClientConfig>| {
         let name = ServerName::try_from("localhost").unwrap();
         let connection = rustls::ClientConnection::new(Arc::clone(trusted), name).unwrap();
         let stream = TcpStream::connect(server.ports().admin.unwrap()).unwrap();
         let mut stream = rustls::StreamOwned::new(connection, stream);
-        stream.write_all(b"GET /health HTTP/1.1\r\n\r\n").map_err(|error| error.to_string())?;
+        let request = format!("GET {path} HTTP/1.1\r\n\r\n");
+        stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map(|_| answer).map_err(|error| error.to_string())
     };
+    let health = |trusted: &Arc<ClientConfig>| get("/health", trusted);
     let before = trusting(&cert);
+    let end =
+        |end: &str| format!("entresol_certificate_end_timestamp_seconds{{use=\"http\"}} {end}\n");
+    let metrics = get("/metrics", &before).unwrap();
+    assert!(metrics.contains(&end(BEGIN_2040)) && !metrics.contains("use=\"clients\"} 22"));
     assert!(health(&before).unwrap().ends_with("{\"status\":\"ok\"}\n"));
     std::fs::write(&key, "no key").unwrap();
     let refused = server.reload().unwrap_err();
@@ -216,10 +240,14 @@ fn the_http_interface_speaks_tls_by_certificates_that_are_read_again() {
         "{refused:?}"
     );
     assert!(health(&before).is_ok());
-    certify(&directory);
+    certify_until(&directory, 2041);
     server.reload().unwrap();
     assert!(health(&before).is_err(), "the certificate of before is shown");
-    assert!(health(&trusting(&cert)).is_ok());
+    let now = trusting(&cert);
+    assert!(get("/metrics", &now).unwrap().contains(&end(BEGIN_2041)));
+    let stats = get("/stats", &now).unwrap();
+    assert!(stats.contains(&format!("\"admin_certificate_end_seconds\":{BEGIN_2041}")), "{stats}");
+    assert!(get("/", &now).unwrap().contains("Healthy"));
 }
 
 #[test]

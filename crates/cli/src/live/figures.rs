@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use entresol_page::CERTIFICATE_DAYS;
 use serde_json::{Map, Value, json};
 
 use super::{count, share};
@@ -22,8 +23,15 @@ const ANSWERED: [(&str, &str); 4] = [
 ];
 /// Commands that are named, those that took the most time first.
 const COMMANDS: usize = 5;
-/// From so many days before its end on, people are told that a certificate ends.
-const WARNED_DAYS: f64 = 30.0;
+/// Certificates: the figure that says when each ends, which one it is, options of its files.
+const CERTIFICATES: [(&str, &str, &str); 2] = [
+    ("certificate_end_seconds", "the certificate", "`tls-cert` and `tls-key`"),
+    (
+        "admin_certificate_end_seconds",
+        "the certificate of the HTTP interface",
+        "`admin-tls-cert` and `admin-tls-key`",
+    ),
+];
 
 impl Figures {
     /// Lines of `name:value`; others only structure the text.
@@ -134,21 +142,21 @@ impl Figures {
 
     /// What does no harm yet, but will, with the next step.
     fn warnings(&self) -> Vec<String> {
-        self.certificate_ends().into_iter().collect()
+        CERTIFICATES.iter().filter_map(|one| self.certificate_ends(*one)).collect()
     }
 
-    /// That the certificate which clients are shown ends soon, by the server's own clock.
-    fn certificate_ends(&self) -> Option<String> {
-        let end = self.text("certificate_end_seconds").parse::<f64>().ok()?;
+    /// That a certificate which the server shows ends soon, by the server's own clock.
+    fn certificate_ends(&self, (end, which, files): (&str, &str, &str)) -> Option<String> {
+        let end = self.text(end).parse::<f64>().ok()?;
         let left = end - self.number("server_time_usec") / 1e6;
-        let next = "put a new one in the place of `tls-cert` and `tls-key`, and send SIGHUP";
+        let next = format!("put a new one in the place of {files}, and send SIGHUP");
         match left {
             left if left < 0.0 => {
                 let ago = units::seconds(-left);
-                Some(format!("the certificate ended {ago} ago, clients refuse it: {next}"))
+                Some(format!("{which} ended {ago} ago, clients refuse it: {next}"))
             }
-            left if left < WARNED_DAYS * 86_400.0 => {
-                Some(format!("the certificate ends in {}: {next}", units::seconds(left)))
+            left if left < (CERTIFICATE_DAYS * 86_400) as f64 => {
+                Some(format!("{which} ends in {}: {next}", units::seconds(left)))
             }
             _ => None,
         }
@@ -325,6 +333,14 @@ mod tests {
             soon[0].starts_with("the certificate ends in 29.0 days: put a new one"),
             "{soon:?}"
         );
+        let of = figures(&[
+            "server_time_usec:2000000000000000",
+            "admin_certificate_end_seconds:2000086400",
+        ]);
+        let http = of.warnings();
+        assert_eq!(http.len(), 1, "{http:?}");
+        assert!(http[0].starts_with("the certificate of the HTTP interface ends in"), "{http:?}");
+        assert!(http[0].contains("`admin-tls-cert`"), "{http:?}");
         let ended = warnings("1999996400");
         assert!(ended[0].starts_with("the certificate ended 60.0 min ago"), "{ended:?}");
     }

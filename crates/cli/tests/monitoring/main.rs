@@ -18,8 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use query::Query;
+use rustls::{ClientConfig, RootCertStore};
 use scrape::Scrape;
 use serde_json::Value;
 use served::Client;
@@ -33,14 +35,21 @@ const REFERENCE: &str = include_str!("../../../../docs/guides/monitoring.md");
 struct Running {
     child: Child,
     admin: String,
+    trusted: Arc<ClientConfig>,
 }
 
 impl Running {
-    /// Starts it by the program's `arguments`; it says in its first line where its pages are.
-    fn start(arguments: &[&str]) -> Running {
+    /// Starts it by the program's `arguments`, with a certificate for each of its ports; it says in
+    /// its first line where its pages are.
+    fn start(directory: &Directory, arguments: &[&str]) -> Running {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (cert, key) = (directory.path("cert"), directory.path("key"));
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_entresol"))
             .args(arguments)
-            .args(["--admin-port", "0"])
+            .args(["--admin-port", "0", "--admin-tls-cert", &cert, "--admin-tls-key", &key])
+            .args(["--tls-cert", &cert, "--tls-key", &key])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -50,13 +59,19 @@ impl Running {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.split_whitespace().find_map(|word| word.strip_prefix("admin="));
         let admin = format!("127.0.0.1:{}", port.unwrap_or_else(|| panic!("no port in {line}")));
-        Running { child, admin }
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trusting = ClientConfig::builder_with_provider(provider);
+        let trusting = trusting.with_safe_default_protocol_versions().unwrap();
+        let trusting = trusting.with_root_certificates(roots).with_no_client_auth();
+        Running { child, admin, trusted: Arc::new(trusting) }
     }
 
     /// What it shows once that is all that there is to show: figures come after what they count.
     fn scrape(&self, complete: &str) -> Scrape {
         loop {
-            let scrape = Scrape::of(&self.admin);
+            let scrape = Scrape::of(&self.admin, &self.trusted);
             if scrape.text.contains(complete) {
                 return scrape;
             }
@@ -75,7 +90,7 @@ impl Drop for Running {
 /// A server after a few commands.
 fn serve(directory: &Directory) -> Scrape {
     let (data, socket) = (directory.path("data"), directory.path("socket"));
-    let server = Running::start(&[
+    let options = [
         "serve",
         "--memory",
         "64MiB",
@@ -89,7 +104,8 @@ fn serve(directory: &Directory) -> Scrape {
         &data,
         "--unix",
         &socket,
-    ]);
+    ];
+    let server = Running::start(directory, &options);
     let mut client = Client::of(socket.as_ref());
     assert_eq!(client.call(&[b"SET", b"key", b"value"]), "+OK");
     assert_eq!(client.call(&[b"GET", b"key"]), "value");
@@ -108,7 +124,8 @@ fn serve_volumes(directory: &Directory) -> Scrape {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
     std::fs::remove_file(directory.path("vm2")).unwrap();
-    let server = Running::start(&["volume", "serve", "--cache", &cache, "--unix", &socket]);
+    let options = ["volume", "serve", "--cache", &cache, "--unix", &socket];
+    let server = Running::start(directory, &options);
     server.scrape("entresol_volume_exports")
 }
 

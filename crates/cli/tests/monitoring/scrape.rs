@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// What each label of a metric is at some sample.
 pub(crate) type Labels = BTreeMap<String, BTreeSet<String>>;
@@ -15,9 +19,11 @@ pub(crate) struct Scrape {
 }
 
 impl Scrape {
-    /// Asks the server at `address`.
-    pub(crate) fn of(address: &str) -> Scrape {
-        let mut stream = TcpStream::connect(address).unwrap();
+    /// Asks the server at `address` by TLS.
+    pub(crate) fn of(address: &str, trusted: &Arc<ClientConfig>) -> Scrape {
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::clone(trusted), name).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

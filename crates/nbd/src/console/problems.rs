@@ -2,15 +2,28 @@
 
 use std::time::Duration;
 
-use entresol_page::{Figures, Grade, Problem, Unit, share, shown, text_of};
+use entresol_page::{Figures, Grade, Problem, ShownCertificate, Unit, share, shown, text_of};
 use serde_json::Value;
 
 /// Which part of the most dirty blocks is near it.
 const NEARLY_ALL: f64 = 0.85;
 
-/// Everything that is wrong, the worst first; `late` is for how long the figures have not become
-/// new, if they should have.
-pub(super) fn find(figures: Figures<'_>, late: Option<Duration>) -> Vec<Problem> {
+const CERTIFICATES: [ShownCertificate; 2] = [
+    ShownCertificate {
+        which: "clients are shown",
+        end: "/server/certificate_end_seconds",
+        files: "`--tls-cert` and `--tls-key`",
+    },
+    ShownCertificate {
+        which: "the HTTP interface shows",
+        end: "/server/admin_certificate_end_seconds",
+        files: "`--admin-tls-cert` and `--admin-tls-key`",
+    },
+];
+
+/// Everything that is wrong at `now_seconds` since the epoch, the worst first; `late` is for how
+/// long the figures have not become new, if they should have.
+pub(super) fn find(figures: Figures<'_>, late: Option<Duration>, now_seconds: u64) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut add = |grade, what: String, next: &str| {
         found.push(Problem { grade, what, next: next.to_owned() });
@@ -75,6 +88,7 @@ pub(super) fn find(figures: Figures<'_>, late: Option<Duration>) -> Vec<Problem>
             "have clients share connections; the log says of other reasons",
         );
     }
+    found.extend(CERTIFICATES.iter().filter_map(|one| one.problem(figures, now_seconds)));
     found.sort_by_key(|problem| std::cmp::Reverse(problem.grade));
     found
 }
@@ -115,7 +129,7 @@ mod tests {
     }
 
     fn whats(figures: &Value, late: Option<Duration>) -> Vec<String> {
-        let problems = find(Figures(figures), late);
+        let problems = find(Figures(figures), late, 1_000_000);
         assert!(problems.iter().all(|problem| problem.next.len() > 10), "{problems:?}");
         problems.into_iter().map(|problem| problem.what).collect()
     }
@@ -131,16 +145,19 @@ mod tests {
         figures["absent"] = json!([{"name": "vm2", "error": "there is no /hdd/b"}]);
         figures["total"] = json!({"usage": {"dirty": 86},
             "errors": {"cache_reads": 1, "backing_writes": 1233}});
-        figures["server"]["refused"] = json!(2);
+        figures["server"] = json!({"refused": 2, "certificate_end_seconds": 1_000_000 + 3600,
+            "admin_certificate_end_seconds": 1_000_000 - 5});
         let expected = [
             "/hdd/a (backing of volume vm1) has not answered for 45 s.",
             "The cache is no longer used, volumes go on without it: a write failed.",
             "Writing back of volume vm1 fails: no space.",
             "Volume vm2 is not exported: there is no /hdd/b.",
+            "The certificate that the HTTP interface shows ended 5 s ago: it is refused.",
             "The figures are 4 s old: the server waits for its cache device.",
             "Dirty data are near their limit, at which writers wait: 86.0 %.",
             "Requests to the cache or to backings failed 1,234 times.",
             "2 connections were refused since the start.",
+            "The certificate that clients are shown ends in 1 h 0 min.",
         ];
         assert_eq!(whats(&figures, Some(Duration::from_secs(4))), expected);
     }

@@ -120,6 +120,14 @@ pub(super) const OF_ALL: &[Row] = &[
             Number("server.sent_bytes", &[("direction", "sent")]),
         ],
     ),
+    row(
+        "entresol_volume_certificate_end_timestamp_seconds",
+        "When the certificates end that clients are shown, and that HTTP shows, since the epoch.",
+        &[
+            Number("server.certificate_end_seconds", &[("use", "clients")]),
+            Number("server.admin_certificate_end_seconds", &[("use", "http")]),
+        ],
+    ),
 ];
 
 /// Metrics of each volume; their paths begin at the volume.

@@ -42,10 +42,14 @@ pub(super) fn text(shared: &Shared) -> String {
         "1 if the start found one of the two copies of the superblock damaged, and wrote it anew.",
         shared.tier.store().superblock_damage().is_some(),
     );
-    metrics.one(
+    let certificates = [
+        ("clients", shared.certificate_end_seconds()),
+        ("http", shared.admin_certificate_end_seconds()),
+    ];
+    metrics.family(
         "entresol_certificate_end_timestamp_seconds",
-        "When the certificate that clients are shown ends, since the epoch; 0: none is shown.",
-        shared.certificate_end_seconds().unwrap_or(0),
+        "When the certificates end that clients are shown, and that HTTP shows, since the epoch.",
+        certificates.into_iter().filter_map(|(of, end)| Some(Series::of(end?).labelled("use", of))),
     );
     let measured = shared.measured();
     of_clients(&mut metrics, shared, &measured);

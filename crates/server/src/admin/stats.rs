@@ -60,6 +60,7 @@ pub(super) fn all(shared: &Shared) -> Value {
         "certificate_end_seconds": shared.certificate_end_seconds(),
         "superblock_damage": shared.tier.store().superblock_damage(),
         "segment_ages": segment_ages(shared),
+        "admin_certificate_end_seconds": shared.admin_certificate_end_seconds(),
     })
 }
 

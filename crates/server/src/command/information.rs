@@ -100,6 +100,9 @@ fn server(source: &Source<'_>, out: &mut String) {
     if let Some(end) = shared.certificate_end_seconds() {
         line(out, "certificate_end_seconds", end);
     }
+    if let Some(end) = shared.admin_certificate_end_seconds() {
+        line(out, "admin_certificate_end_seconds", end);
+    }
     let file = lock(&shared.config).file().map(|file| file.display().to_string());
     line(out, "config_file", file.unwrap_or_default());
 }

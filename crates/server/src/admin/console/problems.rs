@@ -1,13 +1,27 @@
 //! What is wrong, and what to do about it.
 
-use entresol_page::{Figures, Grade, Problem, Unit, share, shown};
+use entresol_host::now;
+use entresol_page::{Figures, Grade, Problem, ShownCertificate, Unit, share, shown};
 
 use crate::shared::Shared;
 
 /// From which live share on a store that evicts nothing is about to be full.
 const NEARLY_FULL: f64 = 0.85;
 
-/// What only the store itself knows.
+const CERTIFICATES: [ShownCertificate; 2] = [
+    ShownCertificate {
+        which: "clients are shown",
+        end: "/certificate_end_seconds",
+        files: "`tls-cert` and `tls-key`",
+    },
+    ShownCertificate {
+        which: "the HTTP interface shows",
+        end: "/admin_certificate_end_seconds",
+        files: "`admin-tls-cert` and `admin-tls-key`",
+    },
+];
+
+/// What only the store itself knows, and the time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ground {
     /// What the opening found of the superblock.
@@ -16,6 +30,8 @@ pub(super) struct Ground {
     pub(super) lost: Option<String>,
     /// Whether the store makes room by itself.
     pub(super) evicts: bool,
+    /// Seconds since the epoch.
+    pub(super) now_seconds: u64,
 }
 
 impl Ground {
@@ -26,6 +42,7 @@ impl Ground {
             superblock: store.superblock_damage().map(str::to_owned),
             lost: store.ground(),
             evicts: shared.tier.evicts(),
+            now_seconds: now().0 / 1000,
         }
     }
 }
@@ -89,6 +106,7 @@ pub(super) fn find(figures: Figures<'_>, ground: &Ground) -> Vec<Problem> {
             "raise `maxclients`, or have clients share connections",
         );
     }
+    found.extend(CERTIFICATES.iter().filter_map(|one| one.problem(figures, ground.now_seconds)));
     found.sort_by_key(|problem| std::cmp::Reverse(problem.grade));
     found
 }
@@ -120,20 +138,25 @@ mod tests {
         figures["store"]["damaged"] = json!(3);
         figures["store"]["flash_live_bytes"] = json!(90);
         figures["clients"]["refused"] = json!(1234);
+        figures["certificate_end_seconds"] = json!(1_000_000 + 7200);
+        figures["admin_certificate_end_seconds"] = json!(1_000_000 - 60);
         figures["health"] = json!({"status": "stalled", "oldest_pending_io_seconds": 45,
             "next": "check the device"});
         let ground = Ground {
             superblock: Some("copy 1 of 2 is torn".to_owned()),
             lost: Some("the file is gone".to_owned()),
             evicts: false,
+            now_seconds: 1_000_000,
         };
         let expected = [
             "The device has not answered for 45 s.",
             "the file is gone",
+            "The certificate that the HTTP interface shows ended 1 min 0 s ago: it is refused.",
             "A copy of the superblock did not verify: copy 1 of 2 is torn",
             "Damaged records were met 3 times.",
             "The device is nearly full: 90.0 % of it is live.",
             "1,234 connections were refused since the start.",
+            "The certificate that clients are shown ends in 2 h 0 min.",
         ];
         assert_eq!(whats(&figures, &ground), expected);
     }
