@@ -40,8 +40,8 @@ pub use options::{
     one_after_another,
 };
 pub use session::{
-    AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SegmentUse, Session, SessionOptions,
-    SessionUsers, SyncPoint, Visit, VisitEntry,
+    AheadEntry, AheadSegment, EntryName, NoteEntry, ReadAhead, SamplePlace, Sampled, SegmentUse,
+    Session, SessionOptions, SessionUsers, SyncPoint, Visit, VisitEntry,
 };
 pub use snapshot::{Snapshot, SnapshotRead, SnapshotSegment};
 pub use statistics::{FormerBuffers, Opened, Sizes, StoreStatistics};

@@ -16,6 +16,7 @@ mod journal;
 mod pending;
 mod put_off;
 mod resolve;
+mod sample;
 mod scan;
 mod segment_prefetch;
 mod sync_point;
@@ -44,6 +45,7 @@ use crate::types::{
 use found::{PutOver, Removed};
 use journal::Appends;
 use pending::{Pending, PendingKind};
+pub use sample::{SamplePlace, Sampled};
 pub use scan::{EntryName, NoteEntry, VisitEntry};
 use segment_prefetch::Ahead;
 pub use segment_prefetch::{AheadEntry, AheadSegment, ReadAhead, SegmentUse};

@@ -38,6 +38,7 @@ mod shared;
 mod slot_token;
 mod slow;
 mod stale_buffers;
+mod survey;
 mod transaction_gate;
 mod users;
 mod watch;

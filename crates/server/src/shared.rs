@@ -30,6 +30,7 @@ use crate::operations::{OperationId, PasswordMatch};
 use crate::pause::Pauses;
 use crate::recent::{Counts, Recent};
 use crate::slot_token::SlotToken;
+use crate::survey::Survey;
 use crate::transaction_gate::{TransactionGate, Wake};
 use crate::users::Users;
 
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) recent: Recent,
     /// What the console draws; `None` where there is none.
     pub(crate) history: Option<History>,
+    /// What the entries of databases are.
+    pub(crate) survey: Arc<Survey>,
     /// Whether the console looks at a key now.
     pub(crate) looking: Arc<AtomicBool>,
     /// Whether the server is stopping.
@@ -239,6 +242,7 @@ impl Shared {
             pauses: Pauses::default(),
             recent: Recent::default(),
             history: has_console.then(History::default),
+            survey: Arc::default(),
             looking: Arc::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),

@@ -123,6 +123,54 @@ fn segments_by_age_show_which_part_of_each_quarter_is_live() {
 }
 
 #[test]
+fn a_database_is_shown_with_the_types_sizes_and_ends_of_its_entries() {
+    let server = TestServer::start(&[("admin-port", "0")]);
+    let mut client = server.client();
+    client.call("SELECT 3");
+    let value = "v".repeat(1000);
+    for number in 0..3000 {
+        let end = if number % 2 == 0 { " EX 1000" } else { "" };
+        assert_eq!(client.call(&format!("SET key:{number:05} {value}{end}")), "+OK\r\n");
+        if number % 3 == 0 {
+            client.call(&format!("HSET hash:{number:04} field {value}"));
+        }
+    }
+    // Whoever looks first begins the survey.
+    let of = |all: &Value, key: &str| {
+        all.pointer(&format!("/spaces/3/{key}")).and_then(Value::as_f64).unwrap_or_default()
+    };
+    let mut all = stats(&server);
+    while of(&all, "sample/entries") == 0.0 {
+        std::thread::yield_now();
+        all = stats(&server);
+    }
+    assert_eq!(of(&all, "entries"), 4000.0);
+    let part = |key: &str| of(&all, &format!("sample/{key}")) / of(&all, "sample/entries");
+    let said = &all["spaces"];
+    assert_eq!(part("strings") + part("hashes"), 1.0, "{said}");
+    assert!((0.6..0.9).contains(&part("strings")), "{said}");
+    assert!((0.2..0.55).contains(&part("ending")), "{said}");
+    assert_eq!(of(&all, "sample/key_bytes_mean"), 9.0, "{said}");
+    assert!((1000.0..1020.0).contains(&of(&all, "sample/value_bytes_mean")), "{said}");
+    assert!((4.0e6..4.6e6).contains(&of(&all, "estimated_bytes")), "{said}");
+    assert_eq!(
+        said["0"],
+        serde_json::json!({
+            "entries": 0, "is_database": true, "estimated_bytes": null, "sample": null,
+        })
+    );
+    let page = get(&server, "/", "").1;
+    let shown = figures(&page);
+    for key in ["entries", "estimated_bytes", "sample/value_bytes_mean"] {
+        let path = format!("/spaces/3/{key}");
+        let found = shown.iter().find(|(shown, _)| *shown == path).map(|(_, value)| value.clone());
+        assert_eq!(found, all.pointer(&path).map(Value::to_string), "{path}");
+    }
+    // One who looks again soon after has nothing read anew.
+    assert_eq!(stats(&server)["spaces"]["3"]["sample"], said["3"]["sample"]);
+}
+
+#[test]
 fn the_page_has_all_sections_and_says_whether_all_is_well() {
     let server = TestServer::start(&[("admin-port", "0")]);
     for path in ["/", "/?span=day", "/console/now"] {

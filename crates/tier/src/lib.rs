@@ -14,9 +14,9 @@ pub use entresol_flash::{
     Compression, Condition, Durability, EncryptionKey, Entry, EntryName, Error, ErrorKind, Expiry,
     FoundAt, Job, JournalAppend, JournalContinuation, JournalRecord, JournalReplay, JournalRoom,
     JournalSequence, JournalState, Key, Lifespan, Listed, Listing, NoteEntry, OpenMode, Operation,
-    Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SegmentAge, SegmentGroup, SegmentMap,
-    SegmentUse, Snapshot, SnapshotRead, SnapshotSegment, SpaceId, StoreOptions, SyncPoint,
-    Timestamp, Version, VisitEntry, WriteMode,
+    Outcome, Parallel, Pinning, PutOptions, Reclaim, Result, SamplePlace, Sampled, SegmentAge,
+    SegmentGroup, SegmentMap, SegmentUse, Snapshot, SnapshotRead, SnapshotSegment, SpaceId,
+    StoreOptions, SyncPoint, Timestamp, Version, VisitEntry, WriteMode,
 };
 pub use session::{Session, SessionOptions, SessionUsers, Visit};
 pub use statistics::{Distribution, Statistics};

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use entresol_flash::{
     Condition, Entry, EntryName, Error, ErrorKind, Expiry, FoundAt, JournalAppend, Key, NoteEntry,
-    Operation, Outcome, Pinning, PutOptions, Result, SegmentUse, SpaceId, SyncPoint, Timestamp,
-    Version, VisitEntry,
+    Operation, Outcome, Pinning, PutOptions, Result, SamplePlace, Sampled, SegmentUse, SpaceId,
+    SyncPoint, Timestamp, Version, VisitEntry,
 };
 
 use crate::admission::Verdict;
@@ -284,6 +284,19 @@ impl Session {
         visits: (VisitEntry<'_>, NoteEntry<'_>),
     ) -> Result<u64> {
         self.flash.scan_partitions(wanted, (cursor, limit), now, visits)
+    }
+
+    /// Visits about `limit` live entries of all spaces from `place` on, without their values;
+    /// returns the hash at which the next ones begin (0: they ended). What moves meanwhile, or does
+    /// not verify, is left out.
+    pub fn sample(
+        &mut self,
+        place: SamplePlace,
+        limit: usize,
+        now: Timestamp,
+        visit: &mut dyn FnMut(Sampled),
+    ) -> Result<u64> {
+        self.flash.sample(place, limit, now, visit)
     }
 
     /// Visits the live entries of a space among those that are named, of partitions that are

@@ -57,14 +57,17 @@ struct Visits<'v, 'n> {
 
 /// What a scan is to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Planned {
-    plan: Plan,
+pub(super) struct Planned {
+    pub(super) plan: Plan,
     /// Of a record that was hidden then: the whole hash of the key that was put over it.
     by: Option<u128>,
 }
 
+/// What is done with a record that was read: the shard, its plan, its bytes.
+type See<'s> = &'s mut dyn FnMut(&mut Session, usize, &Planned, &[u8]) -> Seen;
+
 /// What became of the record of a plan.
-enum Seen {
+pub(super) enum Seen {
     /// Visited, or none of those wanted.
     Done,
     /// It moved: the batch is begun again.
@@ -125,7 +128,10 @@ impl Session {
         for _ in 0..RETRIES_MAX {
             let (planned, next) = plans(self);
             let mut damaged = Vec::new();
-            let mut whole = self.visit_plans(number, &planned, (filter, visits), &mut damaged)?;
+            let see: See<'_> = &mut |session, number, plan, bytes| {
+                session.visit_bytes(number, plan, bytes, (filter, &mut *visits))
+            };
+            let mut whole = self.visit_plans(number, &planned, see, &mut damaged)?;
             if !damaged.is_empty() {
                 // Damaged records that were replaced meanwhile are nobody's loss.
                 let (still, _) = plans(self);
@@ -183,7 +189,7 @@ impl Session {
     }
 
     /// The reads of the entries of about so many buckets from the hash `from` on, and the next.
-    fn plans(&self, number: usize, from: u64, buckets: usize) -> (Vec<Planned>, u64) {
+    pub(super) fn plans(&self, number: usize, from: u64, buckets: usize) -> (Vec<Planned>, u64) {
         let mut plans = Vec::new();
         let shard = self.engine.shards[number].lock();
         let visit = &mut |place| plans.push(planned(&shard, place));
@@ -195,13 +201,13 @@ impl Session {
         (plans, next)
     }
 
-    /// Visits the live entries among `plans` and gathers those that are damaged; false if one has
-    /// moved meanwhile.
-    fn visit_plans(
+    /// Has `see` look at the records of `plans` and gathers those that are damaged; false if one
+    /// has moved meanwhile.
+    pub(super) fn visit_plans(
         &mut self,
         number: usize,
         plans: &[Planned],
-        (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
+        see: See<'_>,
         damaged: &mut Vec<(Planned, Error)>,
     ) -> Result<bool> {
         let mut queue = match self.scan_queue.take() {
@@ -222,7 +228,7 @@ impl Session {
         while next < plans.len() || queue.in_flight() > 0 {
             while next < plans.len() && queue.in_flight() < SCAN_DEPTH {
                 let plan = &plans[next];
-                match self.visit_in_memory(number, plan, (filter, &mut *visits)) {
+                match self.visit_in_memory(number, plan, see) {
                     Some(seen) => note(plan, seen),
                     None => {
                         let (offset, length) = self.engine.read_range(&plan.plan);
@@ -244,7 +250,7 @@ impl Session {
                 }
                 let Some(buffer) = completion.buffer else { continue };
                 let bytes = buffer.get((plan.plan.offset - offset) as usize..).unwrap_or_default();
-                note(plan, self.visit_bytes(number, plan, bytes, (filter, &mut *visits)));
+                note(plan, see(self, number, plan, bytes));
             }
         }
         self.scan_queue = Some(queue);
@@ -252,12 +258,7 @@ impl Session {
     }
 
     /// Visits the record of `plan` if it is in memory; `None` if it has to be read.
-    fn visit_in_memory(
-        &mut self,
-        number: usize,
-        planned: &Planned,
-        (filter, visits): (Filter<'_>, &mut Visits<'_, '_>),
-    ) -> Option<Seen> {
+    fn visit_in_memory(&mut self, number: usize, planned: &Planned, see: See<'_>) -> Option<Seen> {
         let engine = std::sync::Arc::clone(&self.engine);
         let shard = engine.shards[number].lock();
         let place = planned.plan.place;
@@ -265,7 +266,7 @@ impl Session {
         let bytes = shard.log.in_memory(place.address)?;
         let copy = bytes[..length.min(bytes.len())].to_vec();
         drop(shard);
-        Some(self.visit_bytes(number, planned, &copy, (filter, visits)))
+        Some(see(self, number, planned, &copy))
     }
 
     /// Visits the record in `bytes` if it is the one planned, and wanted.

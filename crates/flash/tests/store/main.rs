@@ -24,6 +24,7 @@ mod quiet;
 mod reads;
 mod reuse;
 mod rounds;
+mod samples;
 mod secrets;
 mod slots;
 mod snapshots;

@@ -13,7 +13,8 @@ use crate::figures;
 use crate::history::{History, Sample};
 use crate::meter::{CommandFigures, Latency, Measured};
 use crate::server::memory_cap;
-use crate::shared::Shared;
+use crate::shared::{Shared, random_seed};
+use crate::survey::Surveyed;
 
 /// Percentiles shown of latencies.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -101,15 +102,38 @@ fn second(shared: &Shared) -> Value {
     })
 }
 
-/// Entries by the number of their database.
+/// Entries by the number of their database, and what those are that a survey read.
 fn spaces(shared: &Shared, store: &Statistics) -> Map<String, Value> {
+    shared.survey.look(&shared.tier, random_seed);
+    let found = shared.survey.found();
     let mut entries = store.entries_of.clone();
     entries.entry(Default::default()).or_default();
     let named = entries.iter().map(|(space, count)| {
         let is_database = space.0 < shared.spaces();
-        (space.0.to_string(), json!({"entries": count, "is_database": is_database}))
+        let sample = found.get(space).copied();
+        let estimated = sample.and_then(|sample| sample.estimated_bytes(*count));
+        let of = json!({
+            "entries": count,
+            "is_database": is_database,
+            "estimated_bytes": estimated,
+            "sample": sample.map(of_sample),
+        });
+        (space.0.to_string(), of)
     });
     named.collect()
+}
+
+fn of_sample(sample: Surveyed) -> Value {
+    let mean = |sum: u64| measured(sum as f64 / sample.entries.max(1) as f64);
+    json!({
+        "entries": sample.entries,
+        "strings": sample.strings,
+        "hashes": sample.hashes,
+        "ending": sample.ending,
+        "key_bytes_mean": mean(sample.key_bytes),
+        "value_bytes_mean": mean(sample.value_bytes),
+        "record_bytes_mean": mean(sample.record_bytes),
+    })
 }
 
 fn of_store(store: &Statistics) -> Map<String, Value> {

@@ -117,19 +117,37 @@ pub(super) fn spaces(figures: Figures<'_>) -> Markup {
     let spaces = figures.0.get("spaces").and_then(Value::as_object).into_iter().flatten();
     html! {
         h2 { "Tables" }
-        table {
-            thead { tr { th { "Table" } th.n { "Entries" } th { "Reached by" } } }
+        div.wide { table {
+            thead { tr {
+                th { "Table" } th.n { "Entries" } th.n { "On flash, about" } th.n { "Strings" }
+                th.n { "Hashes" } th.n { "With an end" } th.n { "Key" } th.n { "Value" }
+                th { "Reached by" }
+            } }
             tbody { @for (number, space) in spaces {
                 @let is_database = space["is_database"] == true;
+                @let at = |key: &str| format!("/spaces/{number}/{key}");
+                @let read = figures.number(&at("sample/entries"));
+                @let part = |key: &str| share(figures.number(&at(&format!("sample/{key}"))), read);
+                @let bytes = |key: &str| html! {
+                    @if read > 0.0 { (figures.show(&at(key), Unit::Bytes)) } @else { "–" }
+                };
                 tr {
                     td { @if is_database { "database " } @else { "space " } (number) }
-                    td.n { (figures.show(&format!("/spaces/{number}/entries"), Unit::Count)) }
+                    td.n { (figures.show(&at("entries"), Unit::Count)) }
+                    td.n { (bytes("estimated_bytes")) }
+                    @for key in ["strings", "hashes", "ending"] {
+                        td.n { @if is_database || key == "ending" { (part(key)) } @else { "–" } }
+                    }
+                    td.n { (bytes("sample/key_bytes_mean")) }
+                    td.n { (bytes("sample/value_bytes_mean")) }
                     td { @if is_database { code { "SELECT " (number) } } @else {
                         "programs that embed the engine"
                     } }
                 }
             } }
-        }
+        } }
+        p.soft { "Entries are counted. The rest is what about 768 entries at random places have, \
+            read when somebody looks and once a minute at most; key and value are means." }
         p.soft { "Databases are hash tables. Ordered tables and the spaces that their pages are in \
             belong to programs; " code { "entresol store tables" } " names them." }
     }

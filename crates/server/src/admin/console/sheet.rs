@@ -44,9 +44,9 @@ pub(super) fn now(shared: &Shared, standing: Standing, span: Span) -> Markup {
             section.card { (memory(figures)) }
             section.card { (map(shared, figures)) }
             section.card { (writing(figures)) }
-            section.card { (spaces(figures)) }
             @if standing == Standing::Anybody { section.card { (closed()) } }
         }
+        section.card { (spaces(figures)) }
         @if let Some(certificates) = certificates(shared) { section.card { (certificates) } }
         section.card { (commands(figures)) }
         @if standing == Standing::Known {
