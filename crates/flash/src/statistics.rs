@@ -274,8 +274,11 @@ pub struct StoreStatistics {
     pub segments_free: u64,
     /// Bytes of the segments in use.
     pub allocated_bytes: u64,
-    /// Bytes of live records.
+    /// Bytes of live records, by the sizes that the index knows: by these a store is full.
     pub live_bytes: u64,
+    /// About the bytes that live records take on the medium. The index knows sizes in steps, up to
+    /// an eighth too large, so by them segments may hold more than they have room for.
+    pub stored_live_bytes: u64,
     /// Bytes of all segments.
     pub capacity_bytes: u64,
     /// Key and value bytes put by callers.

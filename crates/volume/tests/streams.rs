@@ -155,6 +155,21 @@ fn a_stream_asks_the_backing_seldom_and_a_second_one_finds_what_the_first_read_i
     assert!(asked[2].0 < 4, "{asked:?}");
 }
 
+/// More was said to be in use than there was room for.
+#[test]
+fn a_full_cache_says_that_its_blocks_take_no_more_than_its_room() {
+    let mut volumed = Volumed::new(16 * MIB, &[16_384], &VolumeOptions::default());
+    // Far from one another, so that they are no stream.
+    (0..6000).for_each(|number| drop(volumed.read(0, number * 4099 % 16_384, 1)));
+    let figures: serde_json::Value = serde_json::from_str(&volumed.cache().statistics()).unwrap();
+    let of = |path: &str| figures.pointer(path).and_then(serde_json::Value::as_u64).unwrap();
+    let (live, room) = (of("/cache/live_bytes"), of("/cache/capacity_bytes"));
+    assert!(of("/cache/evicted") > 0, "{figures}");
+    assert!(live <= room, "{live} of {room}: {figures}");
+    let blocks = of("/volumes/0/usage/occupancy") * BLOCK;
+    assert!((blocks..blocks * 11 / 10).contains(&live), "{live} for {blocks}: {figures}");
+}
+
 // The benchmark of the cache that pblio comes from: three quarters of the reads of its backing were
 // gone. Streams took the places of hot blocks, half of the streams were not seen as such, blocks
 // that were read from the device, however often, were evicted in order, and of what was written

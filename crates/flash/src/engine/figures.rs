@@ -8,9 +8,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::Engine;
+use crate::log::Log;
+use crate::segment::{SegmentState, Stream};
 use crate::shard::Shard;
 use crate::statistics::StoreStatistics;
 use crate::types::{Owner, SpaceId};
+
+/// Segments of a shard that are looked at for how much too large sizes are.
+const SIZED_SEGMENTS: usize = 64;
 
 impl Engine {
     pub(crate) fn count(&self, space: SpaceId) -> u64 {
@@ -150,6 +155,7 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
         (u64::from(log.shape().segments) - u64::from(log.free_count())) * segment_bytes;
     total.capacity_bytes += u64::from(log.shape().segments) * segment_bytes;
     total.live_bytes += log.live_bytes();
+    total.stored_live_bytes += stored_live_bytes(log);
     total.index_bytes += shard.index.bytes();
     total.buffer_bytes += log.buffer_bytes();
     total.other_bytes += shard.other_bytes();
@@ -157,4 +163,23 @@ fn add_shard(total: &mut StoreStatistics, shard: &Shard) {
     if let Err(poisoned) = log.check_poisoned() {
         total.poisoned = Some(poisoned.to_string());
     }
+}
+
+/// About the bytes that live records take: as much less than the index says as what some segments
+/// hold is less than it says of them.
+fn stored_live_bytes(log: &Log) -> u64 {
+    let (segments, room) = (log.segments(), u64::from(log.shape().segment_bytes));
+    let apart = segments.len().div_ceil(SIZED_SEGMENTS).max(1);
+    let (mut said, mut held) = (0, 0);
+    for segment in segments.iter().step_by(apart) {
+        let is_used = !matches!(segment.state, SegmentState::Free | SegmentState::Checkpoint);
+        if is_used && segment.stream != Stream::Journal as u8 {
+            said += u64::from(segment.used_bytes);
+            held += u64::from(segment.used_bytes).min(room);
+        }
+    }
+    let live = u128::from(log.live_bytes());
+    let stored = (live * u128::from(held)).checked_div(u128::from(said));
+    let used = (segments.len() as u64).saturating_sub(u64::from(log.free_count())) * room;
+    stored.map_or(log.live_bytes(), |stored| stored as u64).min(used)
 }

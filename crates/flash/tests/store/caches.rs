@@ -33,6 +33,31 @@ fn a_cache_evicts_instead_of_filling_up_and_never_answers_with_an_old_value() {
     assert!(store.statistics().evicted > 0);
 }
 
+/// A block of 4 KiB with its header counts for 4608 bytes, so a full cache of them was said to have
+/// more in use than it has room for.
+#[test]
+fn a_full_cache_has_no_more_stored_than_its_segments_have_room_for() {
+    for value_bytes in [4096, 900, 30] {
+        let device = device(4 << 20);
+        let options = StoreOptions { shards: 1, reclaim: Reclaim::Evict, ..small() };
+        let (store, mut session) = open(&device, options);
+        let value = value_of(7, value_bytes);
+        for n in 0..(6 << 20) / value_bytes {
+            put(&mut session, format!("{n:08}").as_bytes(), &value, PutOptions::default());
+        }
+        let found = store.statistics();
+        assert!(found.evicted > 0);
+        assert!(found.stored_live_bytes <= found.allocated_bytes, "{found:?}");
+        // What the entries have themselves, and not much more: heads, and what segments lose.
+        let least = found.entries * (value_bytes as u64 + 8);
+        assert!(found.stored_live_bytes >= least, "{least} {found:?}");
+        assert!(
+            found.stored_live_bytes <= least * 16 / 15 + found.entries * 100,
+            "{least} {found:?}"
+        );
+    }
+}
+
 // Only what was read while it stood in a write buffer got its second chance: a cache whose hot
 // entries lay on the device evicted them in order, however often they were read.
 #[test]

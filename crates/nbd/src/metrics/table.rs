@@ -39,7 +39,7 @@ pub(super) const OF_ALL: &[Row] = &[
     ),
     row(
         "entresol_volume_cache_live_bytes",
-        "Room of the cache that is in use.",
+        "About the room of the cache that live entries take.",
         &[Number("cache.live_bytes", &[])],
     ),
     row(

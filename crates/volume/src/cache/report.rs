@@ -196,7 +196,7 @@ pub(crate) fn statistics(
             "device": core.store.device().name(),
             "block_bytes": BLOCK_BYTES,
             "capacity_bytes": flash.capacity_bytes,
-            "live_bytes": flash.live_bytes,
+            "live_bytes": flash.stored_live_bytes,
             "segments": flash.segments,
             "segments_free": flash.segments_free,
             "segments_reclaimed": flash.segments_reclaimed,
