@@ -50,5 +50,5 @@ pub use session::{
 };
 pub use shared::SharedMerge;
 pub use statistics::TreeStatistics;
-pub use table::Table;
+pub use table::{Table, TableFigures};
 pub use tree::Tree;

@@ -524,6 +524,7 @@ fn write_node(
     Counters::add(&shared.counters.node_writes, 1);
     let key = page_key(table.id(), node.page, PageRole::Page);
     if node.page != ROOT_PAGE {
+        table.written.count_page(node.bytes.len());
         return shared.write(session, now, &key, &node.bytes);
     }
     let (created, first, name) = (node.life.created.0, node.life.first, table.name());
@@ -542,7 +543,9 @@ fn write_root(
     root: &Root<'_>,
 ) -> Result<()> {
     let key = page_key(table.id(), ROOT_PAGE, PageRole::Page);
-    shared.write(session, now, &key, &root.encode())
+    let page = root.encode();
+    table.written.count_page(page.len());
+    shared.write(session, now, &key, &page)
 }
 
 /// Sets numbers of pages apart, where those that are have been taken.

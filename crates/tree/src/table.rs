@@ -6,6 +6,7 @@
 mod copied;
 mod directory;
 mod ends;
+mod figures;
 mod joins;
 mod nodes;
 mod place;
@@ -20,6 +21,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use copied::{Copied, Keys, Quota, next_key};
 pub(crate) use directory::{Counted, CountedLeaf, Directory, Estimated, Span, Uncounted};
 pub(crate) use ends::{EndBound, Ends, Side};
+pub use figures::TableFigures;
 pub(crate) use joins::{Group, LeafKeys, Member, Replacement, is_empty};
 pub(crate) use nodes::{Departing, NodePage};
 pub(crate) use place::{Detours, LeafAt, LeafToCount, Learnt, Missing, NewChild, Place, ROOT_PAGE};
@@ -28,6 +30,7 @@ pub(crate) use watches::{Watch, Watches};
 
 use crate::format::Marker;
 use crate::pending::Pending;
+use figures::Written;
 
 /// A table that was opened. Shared by all sessions.
 #[derive(Debug)]
@@ -40,6 +43,7 @@ pub struct Table {
     used_at: AtomicU64,
     /// Bytes of memory that were counted of it last.
     pub(crate) counted: AtomicU64,
+    pub(crate) written: Written,
     /// Whether it says how many rows there are.
     keeps_counts: AtomicBool,
     /// Whether values of its rows may be records of their own.
@@ -86,6 +90,7 @@ impl Table {
             marker: AtomicU8::new(0),
             used_at: AtomicU64::new(0),
             counted: AtomicU64::new(0),
+            written: Written::default(),
             state: RwLock::new(state),
         }
     }
@@ -120,6 +125,13 @@ impl Table {
     /// When somebody asked for it last.
     pub(crate) fn used_at(&self) -> Timestamp {
         Timestamp(self.used_at.load(Ordering::Relaxed))
+    }
+
+    /// What it takes and what was written of it.
+    pub(crate) fn figures(&self) -> TableFigures {
+        let state = self.read();
+        let bytes = size_of::<Table>() + self.name.len() + state.directory.memory_bytes();
+        self.written.figures(&self.name, bytes as u64, state.pending.len())
     }
 
     /// Whether it keeps counts: [`Session::count`](crate::Session::count) answers exactly.

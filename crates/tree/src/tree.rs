@@ -15,6 +15,7 @@ use crate::recovery::recover;
 use crate::session::Session;
 use crate::shared::{Dropped, Shared, SharedMerge};
 use crate::statistics::{Counters, TreeStatistics};
+use crate::table::{Table, TableFigures};
 use crate::values::Values;
 
 /// The ordered tables of a store.
@@ -132,6 +133,16 @@ impl Tree {
             return Ok(());
         }
         self.maintainer.lock().settle(&self.shared, now)
+    }
+
+    /// Figures of each table in memory, in the order of their names. A table that left memory
+    /// begins anew when somebody asks for it again.
+    pub fn table_figures(&self) -> Vec<TableFigures> {
+        // No table is locked under the lock of their list.
+        let open: Vec<Arc<Table>> = self.shared.tables.lock().open.values().cloned().collect();
+        let mut figures: Vec<_> = open.iter().map(|table| table.figures()).collect();
+        figures.sort_by(|one, other| one.name.cmp(&other.name));
+        figures
     }
 
     /// Figures since the tables were opened.

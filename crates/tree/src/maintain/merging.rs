@@ -163,12 +163,9 @@ impl Site<'_> {
         self.shared.read_page(self.session, self.now, key)
     }
 
-    fn write(&mut self, key: &[u8], page: &[u8]) -> Result<()> {
-        self.shared.write(self.session, self.now, key, page)
-    }
-
-    fn write_over(&mut self, key: &[u8], bytes: &[u8], found: Option<FoundAt>) -> Result<()> {
-        self.shared.write_over(self.session, self.now, key, NewPage { bytes, found })
+    fn write(&mut self, table: &Table, key: &[u8], page: NewPage<'_>) -> Result<()> {
+        table.written.count_page(page.bytes.len());
+        self.shared.write_over(self.session, self.now, key, page)
     }
 }
 
@@ -433,7 +430,8 @@ impl Work {
             Made::Delta { at, delta, keys } => {
                 let DeltaPage { made: delta, found } = delta;
                 let key = page_key(id, at.child.page, PageRole::Delta);
-                site.write_over(&key, &delta.page, *found)?;
+                let page = NewPage { bytes: &delta.page, found: *found };
+                site.write(&self.table, &key, page)?;
                 Counters::add(&site.shared.counters.delta_writes, 1);
                 let delta_bytes = delta.page.len() as u16;
                 let leaf = Child { delta_bytes, filter: delta.filter.0, ..at.child };
@@ -446,7 +444,8 @@ impl Work {
             Made::Leaves(made) => {
                 if let Some(page) = made.page.take() {
                     let key = page_key(id, made.number, PageRole::Page);
-                    site.write_over(&key, &page, made.found.base)?;
+                    let page = NewPage { bytes: &page, found: made.found.base };
+                    site.write(&self.table, &key, page)?;
                 }
                 let pages = made.absorbed.iter();
                 absorbed.extend(pages.map(|page| Absorbed { table: id, page: *page }));

@@ -95,6 +95,7 @@ impl Session {
             let (effect, value) = said(write, reference.as_ref());
             let change = Change { key: write.key, effect, sequence, value };
             let bytes = write.action.value().len();
+            write.table.written.count_change(write.key.len() + bytes);
             shared.enter(&self.store, Entered { table: write.table, change, named, bytes });
         }
         let counters = &shared.counters;

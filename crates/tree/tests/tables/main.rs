@@ -12,6 +12,7 @@ mod counts;
 mod direct;
 mod dropping;
 mod estimates;
+mod figures;
 mod full;
 mod history;
 mod joining;

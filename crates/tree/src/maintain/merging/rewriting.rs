@@ -13,6 +13,7 @@ use crate::maintain::ahead::PageKey;
 use crate::maintain::marking::write_marker;
 use crate::maintain::reserve;
 use crate::merge::{Leaf, LeafLimits, MergeError, NewLeaf, Rewrite, merge_leaves};
+use crate::shared::NewPage;
 use crate::statistics::Counters;
 use crate::table::{Copied, Keys, NewChild, Quota, ROOT_PAGE};
 
@@ -138,7 +139,7 @@ impl Rewriting<'_> {
                 && let Some(page) = page.take()
             {
                 let key = page_key(table.id(), leaf.number, PageRole::Page);
-                site.write(&key, &page)?;
+                site.write(table, &key, NewPage { bytes: &page, found: None })?;
                 self.written.push(key);
             }
             let Some(made) = &mut self.made else {
