@@ -36,7 +36,7 @@ use entresol_tier::{
     Error, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions, SpaceId,
     Statistics, Tiered, Timestamp,
 };
-use entresol_tree::{Progress, Tree, TreeStatistics};
+use entresol_tree::{Progress, TableFigures, Tree, TreeStatistics};
 use mio::{Events, Poll};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -366,6 +366,11 @@ impl<O: Outbox> HostedStore<O> {
         let statistics = tiered.statistics_within(FIGURES_WAIT);
         let oldest_pending = self.pending.oldest(&tiered);
         Ok(Figures { statistics, oldest_pending, tree: self.tables.statistics() })
+    }
+
+    /// Figures of each ordered table in memory; there is none before somebody asks for one.
+    pub fn table_figures(&self) -> Vec<TableFigures> {
+        self.tables.opened().map(|tree| tree.table_figures()).unwrap_or_default()
     }
 
     /// The store's ordered tables, opened if nobody has asked for them before. They are maintained

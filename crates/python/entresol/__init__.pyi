@@ -158,6 +158,11 @@ class Store(Opened):
         """
     def ordered_table(self, name: str, *, counted: bool = False) -> OrderedTable:
         """The ordered table of a name. It comes into being with its first row."""
+    def table_figures(self) -> dict[Union[str, bytes], dict[str, Any]]:
+        """Figures of each ordered table in memory by its name, since it came there.
+
+        A name that is no text, which another program gave, is bytes.
+        """
     def batch(self, *, durability: Optional[str] = None) -> Batch:
         """A batch of changes of ordered tables, which become durable together."""
 

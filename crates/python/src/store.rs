@@ -6,7 +6,7 @@ use entresol_host::now;
 use entresol_tier::SpaceId;
 use entresol_tree::{RowCounts, TableOptions};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::batch::Batch;
 use crate::engine::Engine;
@@ -126,6 +126,26 @@ impl Store {
             })
         })?;
         Ok(OrderedTable::new(Arc::clone(engine), table))
+    }
+
+    /// Figures of each ordered table in memory by its name, since it came there.
+    fn table_figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = py.detach(|| Ok(self.engine.host()?.table_figures()));
+        let tables = tables.map_err(|failed: Failed| self.engine.said(failed))?;
+        let all = PyDict::new(py);
+        for table in tables {
+            let of = PyDict::new(py);
+            for (name, value) in table.figures() {
+                of.set_item(name, value)?;
+            }
+            of.set_item("write_amplification", table.write_amplification())?;
+            match str::from_utf8(&table.name) {
+                Ok(name) => all.set_item(name, of)?,
+                // Such a name is another program's.
+                Err(_) => all.set_item(PyBytes::new(py, &table.name), of)?,
+            }
+        }
+        Ok(all)
     }
 
     /// A batch of changes of ordered tables, which become durable together.

@@ -44,6 +44,23 @@ class Tables(InFolder):
         table.clear()
         self.assertEqual(list(table), [])
 
+    def test_each_table_has_figures_of_its_own(self):
+        with self.open() as store:
+            self.assertEqual(store.table_figures(), {})
+            store.ordered_table("few").put(b"a", b"12")
+            store.ordered_table("many").put_many((number(key), b"v" * 100) for key in range(900))
+            figures = store.table_figures()
+            self.assertEqual(list(figures), ["few", "many"])
+            self.assertEqual(figures["few"]["changes"], 1)
+            self.assertEqual(figures["few"]["change_bytes"], 3)
+            self.assertEqual(figures["many"]["change_bytes"], 900 * 104)
+            self.assertGreater(figures["many"]["memory_bytes"], 0)
+            self.assertGreaterEqual(figures["many"]["write_amplification"], 0)
+            all_tables = store.statistics()
+            self.assertEqual(all_tables["tables_changes"], 901)
+        with self.assertRaises(entresol.ClosedError):
+            store.table_figures()
+
     def test_values_larger_than_a_page_come_back(self):
         table = self.open().ordered_table("t")
         large = [(number(key), bytes([key]) * 300_000) for key in range(8)]

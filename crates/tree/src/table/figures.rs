@@ -65,6 +65,18 @@ pub struct TableFigures {
 }
 
 impl TableFigures {
+    /// All figures, each with its unit in its name.
+    pub fn figures(&self) -> [(&'static str, u64); 6] {
+        [
+            ("memory_bytes", self.memory_bytes),
+            ("waiting_changes", self.waiting_changes),
+            ("changes", self.changes),
+            ("change_bytes", self.change_bytes),
+            ("pages_written", self.pages_written),
+            ("page_bytes", self.page_bytes),
+        ]
+    }
+
     /// Bytes of pages for each byte that callers changed; the journal is not in it, and comes
     /// before. 0 while nothing was changed.
     pub fn write_amplification(&self) -> f64 {
