@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use entresol_host::now as clock;
 use entresol_net::{Answer, Asked, Standing};
-use entresol_page::{Charts, Figures, SCRIPT, STYLE, Sheet, Span, sign_out, state};
+use entresol_page::{Charts, Figures, SCRIPT, STYLE, Sheet, Span, addresses, sign_out, state};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -44,7 +44,9 @@ pub(crate) fn answer(asked: &Asked<'_>, look: impl FnOnce(Span) -> Seen) -> Opti
                 Standing::Anybody => html! {},
             };
             let now = now(&look(span), span);
-            Some(Answer::html(Sheet { title: TITLE, span, beside, now, below: html! {} }.page()))
+            let (below, foot) = (html! {}, addresses());
+            let sheet = Sheet { title: TITLE, part: "", span, beside, now, below, foot };
+            Some(Answer::html(sheet.page()))
         }
         "/console/now" => Some(Answer::html(now(&look(span), span).into_string())),
         path => part(path),

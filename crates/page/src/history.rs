@@ -73,17 +73,22 @@ impl Span {
 
 impl<T: Totals> Default for History<T> {
     fn default() -> History<T> {
-        History(Mutex::new(Rings {
-            seconds: VecDeque::new(),
-            minutes: VecDeque::new(),
-            before: T::default(),
-            minute_before: T::default(),
-            minute: Interval::default(),
-        }))
+        History::since(T::default())
     }
 }
 
 impl<T: Totals> History<T> {
+    /// Samples of what comes after `totals`.
+    pub fn since(totals: T) -> History<T> {
+        History(Mutex::new(Rings {
+            seconds: VecDeque::new(),
+            minutes: VecDeque::new(),
+            before: totals,
+            minute_before: totals,
+            minute: Interval::default(),
+        }))
+    }
+
     /// Adds a look: `totals` of now, and the calls since the look before.
     pub fn look(&self, totals: T, interval: &Interval) {
         let rings = &mut *self.rings();
@@ -180,5 +185,14 @@ mod tests {
         assert!(seconds.iter().all(|one| (one.grown, one.calls.rates[0]) == (1, 7.0)));
         assert!(minutes.iter().all(|one| (one.grown, one.calls.rates[0]) == (60, 7.0)));
         assert_eq!(history.latest(), seconds[SECONDS - 1]);
+    }
+
+    /// All that came before would be a peak that never was.
+    #[test]
+    fn what_came_before_the_first_look_of_a_late_one_is_in_no_sample() {
+        let history = History::since(Count(1_000_000));
+        history.look(Count(1_000_002), &Interval::default());
+        assert_eq!(history.latest().grown, 2);
+        assert!(history.samples(Span::Day).is_empty());
     }
 }

@@ -2,8 +2,9 @@
 //! and reports.
 //!
 //! `words` writes numbers, `figures` shows those of an object of JSON, `chart` draws lines over
-//! time, and `trends` makes charts of what `history` keeps. `problems` says what is wrong. `sheet`
-//! is the page around everything, [`STYLE`] its look, [`SCRIPT`] what makes its figures new.
+//! time, and `trends` makes charts of what `history` keeps. `store` has what every page says of a
+//! store, `segments` the map of its device. `problems` says what is wrong. `sheet` is the page
+//! around everything, [`STYLE`] its look, [`SCRIPT`] what makes its figures new.
 //!
 //! Nothing here knows a socket: whoever serves a page asks for its text. Nothing is fetched from
 //! elsewhere, and no page has a script or a style within it.
@@ -14,7 +15,9 @@ mod history;
 mod interval;
 mod passed;
 mod problems;
+mod segments;
 mod sheet;
+pub mod store;
 mod trends;
 mod words;
 
@@ -26,7 +29,8 @@ pub use history::{History, Sampled, Span, Totals};
 pub use interval::{Interval, Kind};
 pub use passed::{Calls, Passed};
 pub use problems::{CERTIFICATE_DAYS, Grade, Problem, ShownCertificate, state};
-pub use sheet::{Sheet, sign_out, threshold};
+pub use segments::{CELLS, Cell, segments};
+pub use sheet::{Sheet, addresses, sign_out, threshold};
 pub use trends::{Charts, Line, Trend};
 pub use words::{BLOCK_BYTES, Unit, amount, grouped, seconds, share, shown, text_of, typed};
 

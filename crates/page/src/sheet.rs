@@ -9,6 +9,8 @@ use crate::history::Span;
 pub struct Sheet<'a> {
     /// What it is of: its title and its heading.
     pub title: &'a str,
+    /// Which part of it is shown, as a query such as `cache=prices`; empty where it is whole.
+    pub part: &'a str,
     /// How far its charts go back.
     pub span: Span,
     /// What stands beside the links to spans.
@@ -17,21 +19,27 @@ pub struct Sheet<'a> {
     pub now: Markup,
     /// What stays.
     pub below: Markup,
+    /// Where else there are figures.
+    pub foot: Markup,
 }
 
 impl Sheet<'_> {
     /// The whole page.
     pub fn page(&self) -> String {
-        let link = |name: &str, of: Span, target: &str| {
+        let link = |name: &str, of: Span, span: &str| {
             let is_here = self.span == of;
+            let query: Vec<&str> =
+                [self.part, span].into_iter().filter(|one| !one.is_empty()).collect();
+            let start = if query.is_empty() { "/" } else { "/?" };
+            let target = format!("{start}{}", query.join("&"));
             html! { a href=(target) aria-current=[is_here.then_some("page")] { (name) } }
         };
         let body = html! {
             header {
                 h1 { (self.title) }
                 nav {
-                    (link("10 minutes", Span::Minutes, "/"))
-                    (link("1 day", Span::Day, "/?span=day"))
+                    (link("10 minutes", Span::Minutes, ""))
+                    (link("1 day", Span::Day, "span=day"))
                     (self.beside)
                 }
             }
@@ -40,12 +48,18 @@ impl Sheet<'_> {
                 figures." } }
             main #now { (self.now) }
             (self.below)
-            footer.soft {
-                a href="/stats" { "/stats" } " has all figures as JSON, " a href="/metrics" {
-                "/metrics" } " as OpenMetrics, " a href="/health" { "/health" } " the state."
-            }
+            footer.soft { (self.foot) }
         };
         framed(self.title, &body)
+    }
+}
+
+/// Where servers have their figures for programs.
+pub fn addresses() -> Markup {
+    html! {
+        a href="/stats" { "/stats" } " has all figures as JSON, "
+        a href="/metrics" { "/metrics" } " as OpenMetrics, "
+        a href="/health" { "/health" } " the state."
     }
 }
 

@@ -79,15 +79,22 @@ impl<S: Sampled> Charts<'_, S> {
     /// All of them, and what their points are.
     pub fn shown(&self) -> Markup {
         html! {
-            div.charts { @for trend in self.trends {
-                (chart(trend, self.samples, self.span, self.now))
-            } }
+            (self.drawings())
             p.soft {
                 "By the second are rates and latencies of the last ten minutes, by the minute \
                  those of the last day. Where a point of a chart is of several of them, a rate is \
                  their mean, a latency the longest. "
                 (self.measured)
             }
+        }
+    }
+
+    /// All of them.
+    pub fn drawings(&self) -> Markup {
+        html! {
+            div.charts { @for trend in self.trends {
+                (chart(trend, self.samples, self.span, self.now))
+            } }
         }
     }
 }

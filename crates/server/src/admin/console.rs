@@ -10,7 +10,6 @@ mod figures;
 mod key;
 mod people;
 mod problems;
-mod segments;
 mod sheet;
 mod trends;
 

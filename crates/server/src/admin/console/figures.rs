@@ -1,8 +1,7 @@
 //! Figures of `/stats` as tiles and tables.
 
-use entresol_page::{
-    Answered, Figures, Row, Unit, bar, call_tiles, mark, rows, seconds, share, shown, tile,
-};
+use entresol_page::store::{self, Memory};
+use entresol_page::{Figures, Unit, call_tiles, seconds, share, tile};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -11,105 +10,39 @@ const COMMANDS_MAX: usize = 20;
 
 /// What is looked for first.
 pub(super) fn tiles(figures: Figures<'_>) -> Markup {
-    let (live, room) = ("/store/flash_live_bytes", "/store/capacity_bytes");
-    let full = share(figures.number(live), figures.number(room));
-    let (used, cap) = (memory_bytes(figures), figures.number("/memory/cap_bytes"));
-    let show = |path: &str, unit| figures.show(path, unit);
     html! {
         ul.tiles {
-            (tile("Device full", &html! { (full) }, &html! {
-                (show(live, Unit::Bytes)) " live of " (show(room, Unit::Bytes))
-            }))
-            (tile("Memory cap used", &html! { (share(used, cap)) }, &html! {
-                "of " (show("/memory/cap_bytes", Unit::Bytes))
-            }))
+            (store::full_tile(figures))
+            (USES.tile(figures))
             (call_tiles(figures, "Commands", "/second/commands"))
-            (tile("Entries", &show("/store/entries", Unit::Count), &html! { "on flash" }))
-            (tile("Clients", &show("/clients/connected", Unit::Count), &html! {
-                (show("/clients/refused", Unit::Count)) " refused since the start"
+            (store::entries_tile(figures))
+            (tile("Clients", &figures.show("/clients/connected", Unit::Count), &html! {
+                (figures.show("/clients/refused", Unit::Count)) " refused since the start"
             }))
-            (tile("Write amplification", &show("/store/write_amplification", Unit::Factor), &html! {
-                "device bytes for each byte put"
-            }))
+            (store::amplification_tile(figures))
         }
     }
 }
 
-/// Uses of the memory cap: name, path.
-const USES: [(&str, &str); 5] = [
+/// Uses of the memory cap.
+const USES: Memory<'_> = Memory(&[
     ("index", "/memory/index_bytes"),
     ("write buffers", "/memory/write_buffer_bytes"),
     ("cache", "/memory/cache_bytes"),
     ("clients", "/memory/client_buffer_bytes"),
     ("other", "/memory/other_bytes"),
-];
-
-fn memory_bytes(figures: Figures<'_>) -> f64 {
-    USES.iter().map(|(_, path)| figures.number(path)).sum()
-}
+]);
 
 /// The memory cap by use.
 pub(super) fn memory(figures: Figures<'_>) -> Markup {
-    let cap = figures.number("/memory/cap_bytes");
-    let parts = USES.map(|(name, path)| (name, figures.number(path)));
     html! {
-        h2 { "Memory by use" }
-        (bar(&parts, cap))
-        table {
-            thead { tr { th { "Use" } th.n { "Size" } th.n { "Of the cap" } } }
-            tbody {
-                @for (place, (name, path)) in USES.iter().enumerate() {
-                    tr {
-                        td { (mark(place)) (name) }
-                        td.n { (figures.show(path, Unit::Bytes)) }
-                        td.n { (share(figures.number(path), cap)) }
-                    }
-                }
-                tr { td { "free below the cap" } td.n {
-                    (shown((cap - memory_bytes(figures)).max(0.0), Unit::Bytes))
-                } td.n { (share((cap - memory_bytes(figures)).max(0.0), cap)) } }
-            }
-        }
+        (USES.shown(figures))
         p.soft {
             "The cap is " (figures.show("/memory/cap_bytes", Unit::Bytes))
             " (" code { "memory" } "). The process has "
             (figures.show("/memory/resident_bytes", Unit::Bytes)) " resident."
         }
     }
-}
-
-/// Where gets are answered: name, path since the start, path of the latest second.
-const ANSWERED: [(&str, &str, &str); 4] = [
-    ("memory cache", "/store/memory_hits", "/second/memory_hits"),
-    ("write buffer", "/store/buffer_hits", "/second/buffer_hits"),
-    ("device", "/store/flash_hits", "/second/flash_hits"),
-    ("no such entry", "/store/misses", "/second/misses"),
-];
-
-/// Where reads are answered.
-pub(super) fn answered(figures: Figures<'_>) -> Markup {
-    html! {
-        (Answered { calls: "Gets", by: &ANSWERED }.shown(figures))
-        p.soft { (figures.show("/store/gets", Unit::Count)) " gets since the start." }
-    }
-}
-
-/// What is written, and what reclaim does.
-pub(super) fn writing(figures: Figures<'_>) -> Markup {
-    const ROWS: [Row; 11] = [
-        ("put by clients", "/store/user_written_bytes", Unit::Bytes, "keys and values"),
-        ("written to the device", "/store/device_written_bytes", Unit::Bytes, "the opening, too"),
-        ("write amplification", "/store/write_amplification", Unit::Factor, "without the opening"),
-        ("read from the device", "/store/device_read_bytes", Unit::Bytes, ""),
-        ("device reads", "/store/device_reads", Unit::Count, "requests"),
-        ("device writes", "/store/device_writes", Unit::Count, "requests"),
-        ("device syncs", "/store/device_syncs", Unit::Count, "durable writes included"),
-        ("reclaim copied", "/store/reclaim_moved_bytes", Unit::Bytes, "live records moved forward"),
-        ("reclaim freed", "/store/reclaim_segments", Unit::Count, "segments"),
-        ("writers waited for reclaim", "/store/reclaims_by_writers", Unit::Count, "times"),
-        ("writers did reclaim", "/store/steps_by_writers", Unit::Count, "steps"),
-    ];
-    html! { h2 { "Writing and reclaim" } (rows(figures, &ROWS)) }
 }
 
 /// Tables of the store.

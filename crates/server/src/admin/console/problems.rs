@@ -1,12 +1,9 @@
 //! What is wrong, and what to do about it.
 
 use entresol_host::now;
-use entresol_page::{Figures, Grade, Problem, ShownCertificate, Unit, share, shown};
+use entresol_page::{Figures, Grade, Problem, ShownCertificate, Unit, shown, store};
 
 use crate::shared::Shared;
-
-/// From which live share on a store that evicts nothing is about to be full.
-const NEARLY_FULL: f64 = 0.85;
 
 const CERTIFICATES: [ShownCertificate; 2] = [
     ShownCertificate {
@@ -81,34 +78,24 @@ pub(super) fn find(figures: Figures<'_>, ground: &Ground) -> Vec<Problem> {
             "check the device; stop the server and run `entresol store verify`",
         );
     }
-    if figures.number("/store/damaged") > 0.0 {
-        let count = shown(figures.number("/store/damaged"), Unit::Count);
-        add(
-            Grade::Warning,
-            format!("Damaged records were met {count} times."),
-            "stop the server and run `entresol store verify`, which says where they are",
-        );
-    }
-    let (live, room) =
-        (figures.number("/store/flash_live_bytes"), figures.number("/store/capacity_bytes"));
-    if !ground.evicts && live > NEARLY_FULL * room {
-        add(
-            Grade::Warning,
-            format!("The device is nearly full: {} of it is live.", share(live, room)),
-            "remove entries, or add capacity or devices (`capacity`, `devices`) with a restart",
-        );
-    }
+    found.extend(of_store(figures, ground));
     if figures.number("/clients/refused") > 0.0 {
         let count = shown(figures.number("/clients/refused"), Unit::Count);
-        add(
-            Grade::Warning,
-            format!("{count} connections were refused since the start."),
-            "raise `maxclients`, or have clients share connections",
-        );
+        let what = format!("{count} connections were refused since the start.");
+        let next = "raise `maxclients`, or have clients share connections".to_owned();
+        found.push(Problem { grade: Grade::Warning, what, next });
     }
     found.extend(CERTIFICATES.iter().filter_map(|one| one.problem(figures, ground.now_seconds)));
     found.sort_by_key(|problem| std::cmp::Reverse(problem.grade));
     found
+}
+
+/// What is wrong with the entries.
+fn of_store(figures: Figures<'_>, ground: &Ground) -> impl Iterator<Item = Problem> {
+    let verify = "stop the server and run `entresol store verify`, which says where they are";
+    let more = "remove entries, or add capacity or devices (`capacity`, `devices`) with a restart";
+    let full = if ground.evicts { None } else { store::nearly_full(figures, more) };
+    store::damaged(figures, verify).into_iter().chain(full)
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! The page of the console: state, sections, and what only who shows the token is shown.
 
+use entresol_host::FIGURES_WAIT;
 use entresol_net::Standing;
-use entresol_page::{Charts, Figures, Sheet, Span, sign_out, state};
+use entresol_page::store::{answered, writing};
+use entresol_page::{
+    CELLS, Cell, Charts, Figures, Sheet, Span, addresses, segments, sign_out, state,
+};
+use entresol_tier::SegmentGroup;
 use maud::{Markup, html};
 
 use super::certificates::certificates;
-use super::figures::{about, answered, commands, memory, spaces, tiles, writing};
+use super::figures::{about, commands, memory, spaces, tiles};
 use super::people::{clients, slow};
 use super::problems::{Ground, find};
-use super::segments::map;
 use super::trends::{MEASURED, TRENDS};
 use crate::admin::stats;
 use crate::history::History;
@@ -23,7 +27,8 @@ pub(super) fn page(shared: &Shared, standing: Standing, span: Span) -> String {
         Standing::Known => (sign_out(), key_form(shared.spaces())),
         Standing::Anybody => (html! {}, html! {}),
     };
-    Sheet { title: TITLE, span, beside, now: now(shared, standing, span), below }.page()
+    let now = now(shared, standing, span);
+    Sheet { title: TITLE, part: "", span, beside, now, below, foot: addresses() }.page()
 }
 
 /// What changes: the state, figures and charts of now.
@@ -43,7 +48,7 @@ pub(super) fn now(shared: &Shared, standing: Standing, span: Span) -> Markup {
             section.card { (answered(figures)) }
             section.card { (memory(figures)) }
             section.card { (map(shared, figures)) }
-            section.card { (writing(figures)) }
+            section.card { (writing(figures, "put by clients")) }
             @if standing == Standing::Anybody { section.card { (closed()) } }
         }
         section.card { (spaces(figures)) }
@@ -53,6 +58,25 @@ pub(super) fn now(shared: &Shared, standing: Standing, span: Span) -> Markup {
             section.card { (slow(shared)) }
             section.card { (clients(shared)) }
         }
+    }
+}
+
+/// The map of the segments.
+fn map(shared: &Shared, figures: Figures<'_>) -> Markup {
+    let map = shared.tier.store().segment_map(CELLS, FIGURES_WAIT);
+    let cells: Option<Vec<Cell>> = map.map(|map| map.groups.iter().map(cell).collect());
+    segments(figures, cells.as_deref())
+}
+
+fn cell(group: &SegmentGroup) -> Cell {
+    Cell {
+        segments: group.segments,
+        free: group.free,
+        damaged: group.damaged,
+        used_bytes: group.used_bytes,
+        live_bytes: group.live_bytes,
+        sealed: group.sealed,
+        age_writes: group.age_writes,
     }
 }
 

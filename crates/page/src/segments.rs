@@ -1,14 +1,12 @@
-//! The maps of the segments on flash: how much of each is live, and how old it is.
+//! The maps of a store's segments on flash: how much of each is live, and how old it is.
 
-use entresol_host::FIGURES_WAIT;
-use entresol_page::{Figures, Unit, share, shown};
-use entresol_tier::{SegmentAge, SegmentGroup, SegmentMap};
 use maud::{Markup, html};
 
-use crate::shared::Shared;
+use crate::figures::Figures;
+use crate::words::{Unit, share, shown};
 
 /// Cells of the map; each has several segments of a large store.
-const CELLS: usize = 480;
+pub const CELLS: usize = 480;
 const CELLS_IN_A_ROW: usize = 48;
 /// Classes of live shares, by their lower ends in percent.
 const CLASSES: [(f64, &str); 5] = [
@@ -27,6 +25,25 @@ const QUARTERS: [(&str, &str); 4] = [
     ("oldest quarter", "0"),
 ];
 
+/// Neighbouring segments, which one cell of the map shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cell {
+    /// How many.
+    pub segments: u64,
+    /// Those that are free.
+    pub free: u64,
+    /// Those that are kept for a record that does not verify.
+    pub damaged: u64,
+    /// Bytes of all records.
+    pub used_bytes: u64,
+    /// Bytes of live records.
+    pub live_bytes: u64,
+    /// Those that reclaim could take.
+    pub sealed: u64,
+    /// How many writes ago the records of sealed ones were put, in the mean, added up over them.
+    pub age_writes: u64,
+}
+
 /// What the cells of one class have together.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
@@ -36,15 +53,15 @@ struct Sum {
     age_writes: u64,
 }
 
-/// The maps with their numbers.
-pub(super) fn map(shared: &Shared, figures: Figures<'_>) -> Markup {
-    let found = shared.tier.store().segment_map(CELLS, FIGURES_WAIT);
+/// The maps of about [`CELLS`] cells with their numbers; there are none while the store waits for
+/// its device. That by age is there if the figures have `segment_ages`.
+pub fn segments(figures: Figures<'_>, cells: Option<&[Cell]>) -> Markup {
     html! {
         h2 { "Segments on flash" }
-        @match &found {
-            Some(SegmentMap { groups, ages }) => {
-                (live_shares(groups))
-                (by_age(groups, ages, figures))
+        @match cells {
+            Some(cells) => {
+                (live_shares(cells))
+                @if figures.0.pointer("/segment_ages/0").is_some() { (by_age(cells, figures)) }
             }
             None => p.none { "The store is waiting for its device: no map for now." }
         }
@@ -57,31 +74,31 @@ pub(super) fn map(shared: &Shared, figures: Figures<'_>) -> Markup {
     }
 }
 
-fn live_shares(groups: &[SegmentGroup]) -> Markup {
-    let together = groups.first().map_or(1, |group| group.segments);
+fn live_shares(cells: &[Cell]) -> Markup {
+    let together = cells.first().map_or(1, |cell| cell.segments);
     html! {
-        (drawing(groups, "segments by their live share", &class_name, &described))
+        (drawing(cells, "segments by their live share", &class_name, &described))
         p.soft { @if together > 1 { "Each cell has " (together) " neighbouring segments. " }
             "The more a cell stands out, the more of it is live." }
-        (numbers(groups))
+        (numbers(cells))
     }
 }
 
-/// A cell for each group, with its class and what is said of it.
+/// Every cell, with its class and what is said of it.
 fn drawing(
-    groups: &[SegmentGroup],
+    cells: &[Cell],
     what: &str,
-    class: &dyn Fn(&SegmentGroup) -> String,
-    said: &dyn Fn(&SegmentGroup) -> String,
+    class: &dyn Fn(&Cell) -> String,
+    said: &dyn Fn(&Cell) -> String,
 ) -> Markup {
-    let rows = groups.len().div_ceil(CELLS_IN_A_ROW).max(1);
+    let rows = cells.len().div_ceil(CELLS_IN_A_ROW).max(1);
     html! {
         svg.map viewBox={ "0 0 " (CELLS_IN_A_ROW * 10) " " (rows * 10) } role="img"
             aria-label={ (what) "; the table has the numbers" } {
-            @for (place, group) in groups.iter().enumerate() {
-                rect class={ "s" (class(group)) } width="9" height="9"
+            @for (place, cell) in cells.iter().enumerate() {
+                rect class={ "s" (class(cell)) } width="9" height="9"
                     x=(place % CELLS_IN_A_ROW * 10) y=(place / CELLS_IN_A_ROW * 10) {
-                    title { (said(group)) }
+                    title { (said(cell)) }
                 }
             }
         }
@@ -89,15 +106,15 @@ fn drawing(
 }
 
 /// The same cells by age, and the quarters by age in numbers.
-fn by_age(groups: &[SegmentGroup], ages: &[SegmentAge; 4], figures: Figures<'_>) -> Markup {
-    let class = |group: &SegmentGroup| quarter(group, ages).map_or("f", |of| QUARTERS[of].1);
+fn by_age(cells: &[Cell], figures: Figures<'_>) -> Markup {
+    let class = |cell: &Cell| quarter(cell, figures).map_or("f", |of| QUARTERS[of].1);
     html! {
         h3 { "By age" }
         (drawing(
-            groups,
+            cells,
             "segments by their age",
-            &|group| class(group).to_owned(),
-            &|group| format!("age {}", age_of(group)),
+            &|cell| class(cell).to_owned(),
+            &|cell| format!("age {}", age_of(cell)),
         ))
         p.soft { "The more a cell stands out, the older it is. Free segments, and those that are \
             being written, have no age." }
@@ -121,27 +138,28 @@ fn by_age(groups: &[SegmentGroup], ages: &[SegmentAge; 4], figures: Figures<'_>)
     }
 }
 
-/// The quarter in which the mean age of a group's sealed segments lies; `None` if it has none.
-fn quarter(group: &SegmentGroup, ages: &[SegmentAge; 4]) -> Option<usize> {
-    let age = group.age_writes.checked_div(group.sealed)?;
-    let holds = |quarter: &SegmentAge| quarter.segments > 0 && age <= quarter.age_writes_max;
+/// The quarter in which the mean age of a cell's sealed segments lies; `None` if it has none.
+fn quarter(cell: &Cell, figures: Figures<'_>) -> Option<usize> {
+    let age = cell.age_writes.checked_div(cell.sealed)? as f64;
+    let of = |place: usize, key: &str| figures.number(&format!("/segment_ages/{place}/{key}"));
+    let holds = |place: &usize| of(*place, "segments") > 0.0 && age <= of(*place, "age_writes_max");
     // A write may have come between the two.
-    Some(ages.iter().position(holds).unwrap_or(ages.len() - 1))
+    Some((0..QUARTERS.len()).find(holds).unwrap_or(QUARTERS.len() - 1))
 }
 
-fn numbers(groups: &[SegmentGroup]) -> Markup {
+fn numbers(cells: &[Cell]) -> Markup {
     let mut sums = [Sum::default(); CLASSES.len()];
-    for group in groups {
-        if let Some(class) = class(group) {
+    for cell in cells {
+        if let Some(class) = class(cell) {
             let sum = &mut sums[class];
-            sum.segments += group.segments - group.free;
-            sum.live_bytes += group.live_bytes;
-            sum.sealed += group.sealed;
-            sum.age_writes += group.age_writes;
+            sum.segments += cell.segments.saturating_sub(cell.free);
+            sum.live_bytes += cell.live_bytes;
+            sum.sealed += cell.sealed;
+            sum.age_writes += cell.age_writes;
         }
     }
-    let free: u64 = groups.iter().map(|group| group.free).sum();
-    let damaged: u64 = groups.iter().map(|group| group.damaged).sum();
+    let free: u64 = cells.iter().map(|cell| cell.free).sum();
+    let damaged: u64 = cells.iter().map(|cell| cell.damaged).sum();
     html! {
         table {
             thead { tr {
@@ -170,31 +188,31 @@ fn numbers(groups: &[SegmentGroup]) -> Markup {
     }
 }
 
-/// The class of a group by the live share of what is used of it; `None` if all of it is free.
-fn class(group: &SegmentGroup) -> Option<usize> {
-    if group.free == group.segments {
+/// The class of a cell by the live share of what is used of it; `None` if all of it is free.
+fn class(cell: &Cell) -> Option<usize> {
+    if cell.free == cell.segments {
         return None;
     }
-    let live = 100.0 * group.live_bytes as f64 / group.used_bytes.max(1) as f64;
+    let live = 100.0 * cell.live_bytes as f64 / cell.used_bytes.max(1) as f64;
     CLASSES.iter().position(|(from, _)| live >= *from)
 }
 
-fn class_name(group: &SegmentGroup) -> String {
-    match class(group) {
-        _ if group.damaged > 0 => "d".to_owned(),
+fn class_name(cell: &Cell) -> String {
+    match class(cell) {
+        _ if cell.damaged > 0 => "d".to_owned(),
         None => "f".to_owned(),
         Some(class) => class.to_string(),
     }
 }
 
-fn described(group: &SegmentGroup) -> String {
-    let live = share(group.live_bytes as f64, group.used_bytes as f64);
-    let used = group.segments - group.free;
-    format!("{used} used, {} free; {live} live; age {}", group.free, age_of(group))
+fn described(cell: &Cell) -> String {
+    let live = share(cell.live_bytes as f64, cell.used_bytes as f64);
+    let used = cell.segments.saturating_sub(cell.free);
+    format!("{used} used, {} free; {live} live; age {}", cell.free, age_of(cell))
 }
 
-fn age_of(group: &SegmentGroup) -> String {
-    age(group.sealed, group.age_writes)
+fn age_of(cell: &Cell) -> String {
+    age(cell.sealed, cell.age_writes)
 }
 
 fn age(sealed: u64, writes: u64) -> String {
@@ -213,16 +231,17 @@ fn mark(class: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn a_group_is_of_the_quarter_of_its_mean_age() {
-        let of = |segments, age_writes_max| SegmentAge {
-            segments,
-            age_writes_max,
-            ..SegmentAge::default()
-        };
-        let ages = [of(2, 10), of(0, 0), of(3, 200), of(1, 1000)];
+    fn a_cell_is_of_the_quarter_of_its_mean_age() {
+        let ages = [(2, 10), (0, 0), (3, 200), (1, 1000)];
+        let ages = ages.map(|(segments, age_writes_max)| {
+            json!({ "segments": segments, "age_writes_max": age_writes_max })
+        });
+        let figures = json!({ "segment_ages": ages });
         for (sealed, age_writes, expected) in [
             (0, 0, None),
             (1, 10, Some(0)),
@@ -231,19 +250,19 @@ mod tests {
             (10, 2010, Some(3)),
             (1, 1001, Some(3)),
         ] {
-            let group = SegmentGroup { sealed, age_writes, ..SegmentGroup::default() };
-            assert_eq!(quarter(&group, &ages), expected, "{sealed} {age_writes}");
+            let cell = Cell { sealed, age_writes, ..Cell::default() };
+            assert_eq!(quarter(&cell, Figures(&figures)), expected, "{sealed} {age_writes}");
         }
     }
 
     #[test]
-    fn a_group_is_of_the_class_of_its_live_share() {
-        let group = |free, live_bytes| SegmentGroup {
+    fn a_cell_is_of_the_class_of_its_live_share() {
+        let cell = |free, live_bytes| Cell {
             segments: 4,
             free,
             live_bytes,
             used_bytes: 1000,
-            ..SegmentGroup::default()
+            ..Cell::default()
         };
         for (free, live_bytes, expected) in [
             (4, 0, None),
@@ -253,9 +272,9 @@ mod tests {
             (0, 100, Some(3)),
             (0, 0, Some(4)),
         ] {
-            assert_eq!(class(&group(free, live_bytes)), expected, "{free} {live_bytes}");
+            assert_eq!(class(&cell(free, live_bytes)), expected, "{free} {live_bytes}");
         }
-        let unused = SegmentGroup { segments: 1, ..SegmentGroup::default() };
+        let unused = Cell { segments: 1, ..Cell::default() };
         assert_eq!(class(&unused), Some(4));
     }
 }
