@@ -271,6 +271,13 @@ int64_t entresol_store_count(int64_t store, int64_t place, int64_t whole);
  * device: `oldest_pending_io_seconds` says for how long that has not answered, at least. */
 int64_t entresol_store_statistics(int64_t store);
 
+/* Text: all segments of the device in about `groups` groups of neighbours, for a map of it: a JSON
+ * array with an array for each group. Its numbers: segments, those that are free, those kept for a
+ * damaged record, bytes of all records, bytes of live ones, segments that reclaim could take, and
+ * the sum over these of how many writes ago their records were put, in the mean. 0, and no text,
+ * while the store waits for its device. */
+int64_t entresol_store_segments(int64_t store, int64_t groups);
+
 /* Closes a store once all that was begun is finished; outcomes can still be reaped. */
 int64_t entresol_store_close(int64_t store);
 
@@ -409,6 +416,43 @@ int64_t entresol_tables_fold(int64_t store, int64_t words);
 
 /* Text: why the last sweep of merges let changes of a table wait; 0 if it let none wait. */
 int64_t entresol_tables_held_back(int64_t store);
+
+/* A console of stores
+ *
+ * A page of HTML of what the stores of a process do, for a program that serves it; it may be used
+ * by several threads at once. Figures and looks are JSON objects in UTF-8. A member that is absent
+ * is not shown, and more may come. Names and sentences are text, whatever they hold.
+ *
+ * Figures: { "stores": [store] }.
+ * A store: { "name": of its cache,
+ *   "store": what entresol_store_statistics gave; absent where the store is not open,
+ *   "cache": { "reads", "hits", "misses", "writes", "removes", "evictions", "in_heap": numbers of
+ *     the cache above it; "read_us", "write_us": how long they take in the mean, microseconds } }.
+ * A look: { "stores": [a store, with more: "template", "device": texts; "memory": { "cap_bytes" };
+ *     "segments": what entresol_store_segments gave; "trouble": { "what", "next" }: what is wrong
+ *     and what to do; "withdrew": why the node does not serve the cache],
+ *   "node", "cluster": names; "uptime_seconds"; "foot": a sentence for the foot of the page;
+ *   "nodes": [{ "node": a name, "page": HOST:PORT of its page; "stores": [a store], "failed": why
+ *     it said nothing }], this one included;
+ *   "span": "day" for charts of a day, else they are of ten minutes;
+ *   "cache": the name of the one store to show, else all are }. */
+
+/* A console of that title; its address. */
+int64_t entresol_console_open(int64_t title, int64_t length);
+
+/* Takes figures, once a second, for charts. `now`: milliseconds since any moment that stays the
+ * same; of entresol_console_show, too. Samples of stores that are not named are let go. */
+int64_t entresol_console_take(int64_t console, int64_t figures, int64_t length, int64_t now);
+
+/* Text: a part of the console, made of a look. 1: the page, to be served at /; 2: what becomes new
+ * of it, at /console/now, which its script asks for with the query of the page every five seconds.
+ * Without a look: 3: its style, at /console/style.css; 4: its script, at /console/script.js. The
+ * addresses in the page are /?cache=NAME&span=SPAN, with what names the look's members. */
+int64_t entresol_console_show(int64_t console, int64_t part, int64_t look, int64_t length,
+        int64_t now);
+
+/* Releases a console. */
+int64_t entresol_console_release(int64_t console);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
-//! The persistent heap, the flash store and its ordered tables for C and Java: functions that take
-//! and give longs only (numbers, addresses, addresses of texts), each under a C name and under the
-//! one that Java's native interface looks for. `include/entresol.h` is their reference.
+//! The persistent heap, the flash store, its ordered tables and a console of stores for C and Java:
+//! functions that take and give longs only (numbers, addresses, addresses of texts), each under a C
+//! name and under the one that Java's native interface looks for. `include/entresol.h` is their
+//! reference.
 //!
 //! Invariants:
 //! 1. A result below 0 is a failure: its negation is the address of a text (`text.rs`). No panic
@@ -16,6 +17,7 @@ mod export;
 mod address;
 pub mod blocks;
 pub mod buffer;
+pub mod console;
 mod dirty;
 pub mod heap;
 pub mod pool;

@@ -15,6 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use entresol_host::{BUFFER_DIRECTORY, Figures, Given, HostedStore, Scan, sweep_buffers};
+use entresol_tier::SegmentGroup;
+use serde_json::{Value, json};
 
 use crate::tables::Folds;
 use crate::text;
@@ -172,7 +174,18 @@ export! {
     entresol_store_statistics, Java_io_entresol_heap_engine_Jni_storeStatistics(store) {
         // SAFETY: the caller's promise.
         let host = unsafe { host_at(store) };
-        Ok(text::leak(0, &json(&host.figures()?)))
+        Ok(text::leak(0, &figures_json(&host.figures()?)))
+    }
+}
+
+export! {
+    /// Text: segments in about `groups` groups of neighbours, a JSON array of arrays of numbers; 0
+    /// while the store waits for its device.
+    entresol_store_segments, Java_io_entresol_heap_engine_Jni_storeSegments(store, groups) {
+        // SAFETY: the caller's promise.
+        let host = unsafe { host_at(store) };
+        let found = host.segment_groups(groups.max(1) as usize)?;
+        Ok(found.map_or(0, |found| text::leak(0, &segments_json(&found))))
     }
 }
 
@@ -227,7 +240,7 @@ unsafe fn host_at<'a>(address: i64) -> &'a Arc<Hosted> {
 }
 
 /// Figures as a JSON object.
-fn json(Figures { statistics, oldest_pending, tree }: &Figures) -> String {
+fn figures_json(Figures { statistics, oldest_pending, tree }: &Figures) -> String {
     let of_tables = tree.iter().flat_map(|tree| tree.figures());
     let figures = statistics.figures().into_iter().chain(of_tables);
     let mut fields: Vec<String> =
@@ -238,6 +251,22 @@ fn json(Figures { statistics, oldest_pending, tree }: &Figures) -> String {
     let oldest = oldest_pending.as_ref().map_or(0, |pending| pending.age.as_secs());
     fields.push(format!("\"oldest_pending_io_seconds\":{oldest}"));
     format!("{{{}}}", fields.join(","))
+}
+
+/// Groups of segments as a JSON array.
+fn segments_json(groups: &[SegmentGroup]) -> String {
+    let numbers = |group: &SegmentGroup| {
+        json!([
+            group.segments,
+            group.free,
+            group.damaged,
+            group.used_bytes,
+            group.live_bytes,
+            group.sealed,
+            group.age_writes,
+        ])
+    };
+    Value::from_iter(groups.iter().map(numbers)).to_string()
 }
 
 #[cfg(test)]
@@ -254,7 +283,7 @@ mod tests {
         let statistics = Statistics { capacity_bytes: 1234, ..Statistics::default() };
         let age = Duration::from_millis(45_600);
         let oldest_pending = Some(PendingIo { device: "stuck".to_owned(), age });
-        let text = json(&Figures { statistics, oldest_pending, tree: None });
+        let text = figures_json(&Figures { statistics, oldest_pending, tree: None });
         let end = ",\"capacity_bytes\":1234,\"oldest_pending_io_seconds\":45}";
         assert!(text.starts_with('{') && text.ends_with(end), "{text}");
     }

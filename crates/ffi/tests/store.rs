@@ -1,6 +1,7 @@
-//! The functions for flash stores, called as C calls them.
+//! The functions for flash stores and their console, called as C calls them.
 #![expect(unsafe_code, clippy::unwrap_used, reason = "a caller in another language")]
 
+mod console;
 mod support;
 
 use std::collections::HashMap;

@@ -52,6 +52,7 @@ const RUNGS: &[Rung] = &[
             "entresol-device",
             "entresol-heap",
             "entresol-host",
+            "entresol-page",
             "entresol-tier",
             "entresol-tree",
         ],

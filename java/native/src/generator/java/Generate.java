@@ -47,6 +47,13 @@ public final class Generate {
                      * are bytes in native memory, which {@code entresol.h} draws.
                      */
                     """),
+            new Facade("NativeConsole", "console", "console", """
+                    /**
+                     * The native library's console of stores; as {@link Native}. Figures and looks \
+                    are JSON, which
+                     * {@code entresol.h} lists.
+                     */
+                    """),
             new Facade("NativeBlocks", "blocks", "blocks", """
                     /** The native library's lists of blocks; as {@link Native}. */
                     """),

@@ -9,6 +9,7 @@ import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
@@ -172,6 +173,16 @@ final class Engine {
         try {
             long text = StoreException.checked(NativeStore.statistics(store));
             return new StoreStatistics(io.entresol.heap.engine.Failure.text(text));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    Optional<String> segments(int groups) {
+        try {
+            long text = StoreException.checked(NativeStore.segments(store, groups));
+            return text == 0 ? Optional.empty()
+                    : Optional.of(io.entresol.heap.engine.Failure.text(text));
         } finally {
             Reference.reachabilityFence(this);
         }

@@ -1,5 +1,6 @@
 package io.entresol;
 
+import java.util.Optional;
 import java.util.concurrent.CompletionStage;
 
 /** The common part of stores and caches: spaces on a device, and an end. Space 0 is their own. */
@@ -28,6 +29,14 @@ abstract sealed class Opened extends Space implements AutoCloseable permits Stor
     /** Figures since it was opened. */
     public final StoreStatistics statistics() {
         return engine.statistics();
+    }
+
+    /**
+     * All segments of the device in about so many groups of neighbours, for a map of it: a JSON
+     * array, which {@code entresol.h} describes. Empty while the store waits for its device.
+     */
+    public final Optional<String> segments(int groups) {
+        return engine.segments(groups);
     }
 
     /**

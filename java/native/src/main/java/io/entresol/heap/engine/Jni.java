@@ -6,8 +6,8 @@ package io.entresol.heap.engine;
  * a text, which {@link Failure#of} reads and releases.
  *
  * <p>These declarations are the list of all functions. From them the build writes {@link Native},
- * {@link NativeStore}, {@link NativeTables} and {@link NativeBlocks}, which call a function by JNI,
- * or from Java 22 on by the Foreign Function and Memory API.
+ * {@link NativeStore}, {@link NativeTables}, {@link NativeConsole} and {@link NativeBlocks}, which
+ * call a function by JNI, or from Java 22 on by the Foreign Function and Memory API.
  */
 final class Jni {
     static {
@@ -225,6 +225,9 @@ final class Jni {
     /** Text: figures as JSON. */
     static native long storeStatistics(long store);
 
+    /** Text: about {@code groups} groups of segments as JSON; 0 while the device is waited for. */
+    static native long storeSegments(long store, long groups);
+
     /** Closes a store once all that was begun is finished. */
     static native long storeClose(long store);
 
@@ -282,6 +285,18 @@ final class Jni {
 
     /** Text: why the last sweep of merges let changes wait; 0 if it let none. */
     static native long tablesHeldBack(long store);
+
+    /** A console of stores; its address. */
+    static native long consoleOpen(long title, long length);
+
+    /** Takes figures of stores at {@code now}, milliseconds since any moment. */
+    static native long consoleTake(long console, long figures, long length, long now);
+
+    /** Text: 1 the page of a look, 2 what becomes new of it, 3 its style, 4 its script. */
+    static native long consoleShow(long console, long part, long look, long length, long now);
+
+    /** Releases a console. */
+    static native long consoleRelease(long console);
 
     /** A direct buffer over {@code bytes} bytes from {@code address}. */
     static native java.nio.ByteBuffer buffer(long address, long bytes);

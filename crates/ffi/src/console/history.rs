@@ -1,0 +1,128 @@
+//! What a store did in a second or a minute: for the charts of the console.
+
+use std::time::Duration;
+
+use entresol_page::{Calls, Interval, Passed, Sampled, Span, measured};
+use serde_json::{Value, json};
+
+/// The samples of a store.
+#[derive(Debug)]
+pub(super) struct History(entresol_page::History<Totals>);
+
+/// Counts that only grow and levels, at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    /// Time since the start.
+    at: Duration,
+    /// Reads, writes and removals of the cache above the store.
+    calls: [u64; 3],
+    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
+    gets: [u64; 4],
+    /// Bytes read from the device and written to it.
+    device_bytes: [u64; 2],
+    /// Bytes of live records.
+    live_bytes: u64,
+}
+
+/// What happened in a second or a minute. Rates are by the second.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sample {
+    /// Seconds from the start to its end.
+    seconds: f64,
+    /// Calls of the cache, whose latencies nobody tells.
+    calls: Calls,
+    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
+    pub(super) gets: [f32; 4],
+    /// Bytes read from the device and written to it.
+    pub(super) device_bytes: [f32; 2],
+    /// Bytes of live records, at the end.
+    pub(super) live_bytes: f32,
+}
+
+impl History {
+    /// Samples of what comes after `totals`.
+    pub(super) fn since(totals: Totals) -> History {
+        History(entresol_page::History::since(totals))
+    }
+
+    /// Adds a look.
+    pub(super) fn look(&self, totals: Totals) {
+        self.0.look(totals, &Interval::default());
+    }
+
+    /// The latest second.
+    pub(super) fn latest(&self) -> Sample {
+        self.0.latest()
+    }
+
+    /// The samples of `span`, the oldest first.
+    pub(super) fn samples(&self, span: Span) -> Vec<Sample> {
+        self.0.samples(span)
+    }
+}
+
+impl Totals {
+    /// Those of a store at `at`.
+    pub(super) fn of(at: Duration, store: &Value) -> Totals {
+        let number = |part: &str, key: &str| store[part][key].as_u64().unwrap_or_default();
+        Totals {
+            at,
+            calls: ["reads", "writes", "removes"].map(|key| number("cache", key)),
+            gets: ["memory_hits", "buffer_hits", "flash_hits", "misses"]
+                .map(|key| number("store", key)),
+            device_bytes: ["device_read_bytes", "device_written_bytes"]
+                .map(|key| number("store", key)),
+            live_bytes: number("store", "flash_live_bytes"),
+        }
+    }
+}
+
+impl Sample {
+    /// As figures of a page.
+    pub(super) fn figures(&self) -> Value {
+        let rate = |value: f32| measured(value.into());
+        let [reads, writes, removes] = self.calls.rates;
+        json!({
+            "calls": measured(self.calls.rate()),
+            "reads": rate(reads),
+            "writes": rate(writes),
+            "removes": rate(removes),
+            "memory_hits": rate(self.gets[0]),
+            "buffer_hits": rate(self.gets[1]),
+            "flash_hits": rate(self.gets[2]),
+            "misses": rate(self.gets[3]),
+            "device_read_bytes": rate(self.device_bytes[0]),
+            "device_written_bytes": rate(self.device_bytes[1]),
+        })
+    }
+}
+
+impl Sampled for Sample {
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn calls(&self) -> &Calls {
+        &self.calls
+    }
+}
+
+impl entresol_page::Totals for Totals {
+    type Sample = Sample;
+
+    fn at(&self) -> Duration {
+        self.at
+    }
+
+    fn since(&self, before: &Totals, _interval: &Interval) -> Sample {
+        let passed = Passed::between(before.at, self.at);
+        let rates = passed.grown(before.calls, self.calls);
+        Sample {
+            seconds: self.at.as_secs_f64(),
+            calls: Calls { rates, ..Calls::default() },
+            gets: passed.grown(before.gets, self.gets),
+            device_bytes: passed.grown(before.device_bytes, self.device_bytes),
+            live_bytes: self.live_bytes as f32,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The stores of all nodes.
+
+use entresol_page::{Figures, Unit, store, text_of};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::look::{said, stores};
+use super::problems;
+
+/// Rows of the table.
+const ROWS_MAX: usize = 500;
+
+/// A row for each store of each node.
+pub(super) fn nodes(look: &Value) -> Markup {
+    let all = look["nodes"].as_array().map_or(&[][..], Vec::as_slice);
+    let none = json!({});
+    let rows: Vec<(&Value, &Value)> = all
+        .iter()
+        .flat_map(|node| {
+            let of_it = stores(node);
+            let stores = if of_it.is_empty() { std::slice::from_ref(&none) } else { of_it };
+            stores.iter().map(move |store| (node, store))
+        })
+        .collect();
+    html! {
+        h2 { "Nodes" }
+        div.wide { table {
+            thead { tr {
+                th { "Node" } th { "Cache" } th.n { "Entries" } th.n { "Full" } th.n { "Live" }
+                th.n { "Capacity" } th { "State" }
+            } }
+            tbody { @for (node, store) in rows.iter().take(ROWS_MAX) {
+                tr data-node=(said(&node["node"])) data-store=(said(&store["name"])) {
+                    td { (linked(node, look)) }
+                    (row(node, store))
+                }
+            } }
+        } }
+        @if rows.len() > ROWS_MAX { p.soft { (rows.len() - ROWS_MAX) " more rows." } }
+        p.soft { "Entries of a node are those that it keeps, copies of other nodes' included." }
+    }
+}
+
+fn row(node: &Value, store: &Value) -> Markup {
+    let figures = Figures(store);
+    let shown = |path: &str, unit| html! { td.n { (figures.show(path, unit)) } };
+    html! {
+        @if let Some(failed) = node["failed"].as_str() {
+            td.soft colspan="5" { } td { "no answer: " (text_of(failed.as_bytes())) }
+        } @else if store["name"].is_null() {
+            td.soft colspan="5" { } td { "no store on flash" }
+        } @else {
+            td { code { (said(&store["name"])) } }
+            @if store["store"].is_object() {
+                (shown("/store/entries", Unit::Count))
+                td.n { (store::full(figures)) }
+                (shown("/store/flash_live_bytes", Unit::Bytes))
+                (shown("/store/capacity_bytes", Unit::Bytes))
+            } @else {
+                td.soft colspan="4" { }
+            }
+            td { (state(store)) }
+        }
+    }
+}
+
+/// In a few words.
+pub(super) fn state(store: &Value) -> Markup {
+    html! {
+        @match problems::of(store).first() {
+            None => "healthy",
+            Some(problem) => span.wrong { (problem.what) },
+        }
+    }
+}
+
+/// The name of a node, which leads to its page.
+fn linked(node: &Value, look: &Value) -> Markup {
+    let name = said(&node["node"]);
+    html! {
+        @match node["page"].as_str() {
+            _ if node["node"] == look["node"] => b { (name) },
+            // Without a scheme: the page there is served in the same way as this one.
+            Some(place) if is_place(place) => a href={ "//" (place) "/" } { (name) },
+            _ => (name),
+        }
+    }
+}
+
+/// Whether it is the name or address of a host, and a port: no address of anything else.
+fn is_place(place: &str) -> bool {
+    place.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]%_".contains(&byte))
+}

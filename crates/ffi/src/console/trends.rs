@@ -1,0 +1,41 @@
+//! The charts: what a store did in the last ten minutes or the last day.
+
+use entresol_page::{Trend, Unit};
+
+use super::history::Sample;
+
+/// What points of charts are; no latency is among them.
+pub(super) const POINTS: &str = "Charts have points by the second for the last ten minutes, by \
+    the minute for the last day. Where a point is of several of them, it is their mean.";
+
+pub(super) const TRENDS: [Trend<Sample>; 4] = [
+    Trend {
+        title: "Calls of the cache on this node",
+        unit: Unit::Rate,
+        lines: &[
+            ("reads", |one| entresol_page::Sampled::calls(one).rates[0]),
+            ("writes", |one| entresol_page::Sampled::calls(one).rates[1]),
+            ("removals", |one| entresol_page::Sampled::calls(one).rates[2]),
+        ],
+    },
+    Trend {
+        title: "Gets of the store by who answers",
+        unit: Unit::Rate,
+        lines: &[
+            ("memory cache", |one| one.gets[0]),
+            ("write buffer", |one| one.gets[1]),
+            ("device", |one| one.gets[2]),
+            ("no such entry", |one| one.gets[3]),
+        ],
+    },
+    Trend {
+        title: "Device",
+        unit: Unit::ByteRate,
+        lines: &[("read", |one| one.device_bytes[0]), ("written", |one| one.device_bytes[1])],
+    },
+    Trend {
+        title: "Live on the device",
+        unit: Unit::Bytes,
+        lines: &[("live", |one| one.live_bytes)],
+    },
+];
