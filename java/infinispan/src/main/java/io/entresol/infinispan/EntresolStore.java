@@ -2,7 +2,9 @@ package io.entresol.infinispan;
 
 import io.entresol.StoreStatistics;
 import io.reactivex.rxjava3.core.Flowable;
+import java.nio.file.Path;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -103,6 +105,25 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     /** Figures of the flash store since it was opened; none while it is stopped. */
     public Optional<StoreStatistics> statistics() {
         return Optional.ofNullable(open.get()).map(OpenStore::statistics);
+    }
+
+    /** Why the store does not do all that it should; empty if it does, or is stopped. */
+    public Optional<StoreTrouble> trouble() {
+        return Optional.ofNullable(open.get()).flatMap(known -> known.health().trouble());
+    }
+
+    /** The files or devices that it is on; none while it is stopped. */
+    public List<Path> devices() {
+        OpenStore<K, V> known = open.get();
+        return known == null ? List.of() : known.health().devices();
+    }
+
+    /**
+     * A map of its segments in about so many groups, as {@link io.entresol.Store#segments} gives
+     * it; none while it is stopped or waits for its device.
+     */
+    public Optional<String> segments(int groups) {
+        return Optional.ofNullable(open.get()).flatMap(known -> known.segments(groups));
     }
 
     @Override

@@ -8,6 +8,7 @@ import org.infinispan.commons.configuration.BuiltBy;
 import org.infinispan.commons.configuration.ConfigurationFor;
 import org.infinispan.commons.configuration.attributes.AttributeDefinition;
 import org.infinispan.commons.configuration.attributes.AttributeSet;
+import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.commons.util.TimeQuantity;
 import org.infinispan.configuration.cache.AbstractStoreConfiguration;
 import org.infinispan.configuration.cache.AsyncStoreConfiguration;
@@ -71,6 +72,11 @@ public class EntresolStoreConfiguration
     /** Whether a cluster recovers from its stores: such a store waits for others in its start. */
     public boolean recovers() {
         return recovery().isPresent();
+    }
+
+    /** The cap of {@link #MEMORY}. */
+    public long memoryBytes() {
+        return ByteQuantity.parse(get(MEMORY));
     }
 
     private static AttributeDefinition<String> text(String name, String value) {

@@ -24,7 +24,6 @@ import java.util.concurrent.Flow;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import org.infinispan.commons.marshall.Marshaller;
-import org.infinispan.commons.util.ByteQuantity;
 import org.infinispan.commons.util.IntSet;
 import org.infinispan.commons.util.IntSets;
 import org.infinispan.configuration.cache.AsyncStoreConfiguration;
@@ -81,8 +80,7 @@ final class OpenStore<K, V> {
         this.mortality = Mortality.of(store.space(OWN_SPACE));
         this.health = new StoreHealth(context, store, place.files(), unwritten,
                 withdrawal.orElse(null));
-        this.metrics = StoreMetrics.publish(context,
-                ByteQuantity.parse(configuration.get(EntresolStoreConfiguration.MEMORY)),
+        this.metrics = StoreMetrics.publish(context, configuration.memoryBytes(),
                 store::statistics);
     }
 
@@ -107,6 +105,10 @@ final class OpenStore<K, V> {
 
     StoreStatistics statistics() {
         return store.statistics();
+    }
+
+    Optional<String> segments(int groups) {
+        return store.segments(groups);
     }
 
     CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {

@@ -46,6 +46,8 @@ final class StoreHealth {
     /** Null where there is room for what is written behind. */
     private volatile Full full;
     private volatile boolean toldFull;
+    /** The last that was refused as there was no room, whoever was told. */
+    private volatile Full refusedFull;
     /** Why a change that was told as done was not taken last. */
     private volatile StoreFault untaken;
     /** How often something was removed so that others have room. */
@@ -352,6 +354,17 @@ final class StoreHealth {
         return lasting != null;
     }
 
+    /** What is wrong with the store now. */
+    Optional<StoreTrouble> trouble() {
+        Full known = refusedFull;
+        if (known != null && store.statistics().liveBytes() < known.liveBytes()) {
+            refusedFull = null;
+            known = null;
+        }
+        StoreFault fault = lasting != null ? lasting : known == null ? null : known.fault();
+        return Optional.ofNullable(fault).map(this::trouble);
+    }
+
     @Override
     public String toString() {
         StoreFault known = lasting;
@@ -386,6 +399,9 @@ final class StoreHealth {
     /** Whether the node leaves for it. */
     private CompletionStage<Boolean> note(StoreFault fault) {
         boolean first = lasting == null;
+        if (!fault.stays() && refusedFull == null) {
+            refusedFull = new Full(fault, store.statistics().liveBytes());
+        }
         if (fault.kind() == StoreFault.Kind.UNWRITABLE || fault.kind() == StoreFault.Kind.REMOVED) {
             refusing = fault;
         }
@@ -402,17 +418,23 @@ final class StoreHealth {
     }
 
     private String sentence(StoreFault fault) {
-        String where = "cache " + cache + ": the store on " + files;
+        StoreTrouble trouble = trouble(fault);
+        return "cache " + cache + ": " + trouble.what() + ". " + trouble.next();
+    }
+
+    private StoreTrouble trouble(StoreFault fault) {
+        String where = "the store on " + files;
         return switch (fault.kind()) {
-            case FULL -> where + " (capacity " + capacity + ") is full on this node: "
-                    + fault.what() + ". Remove entries, or start this node again with a larger capacity";
-            case UNWRITABLE -> where + " refuses writes: " + fault.what()
-                    + ". Replace the device, or mend what made it fail, and start the cache again";
-            case REMOVED -> where + " is lost: " + fault.what()
+            case FULL -> new StoreTrouble(where + " (capacity " + capacity
+                    + ") is full on this node: " + fault.what(),
+                    "Remove entries, or start this node again with a larger capacity");
+            case UNWRITABLE -> new StoreTrouble(where + " refuses writes: " + fault.what(),
+                    "Replace the device, or mend what made it fail, and start the cache again");
+            case REMOVED -> new StoreTrouble(where + " is lost: " + fault.what()
                     + ". What it is given now would not outlive this process, so writes are"
-                    + " refused. Put the device back or replace it, and start the cache again";
-            case UNREADABLE -> where + " is damaged: " + fault.what()
-                    + ". Replace the device; a cluster gives the node its entries again";
+                    + " refused", "Put the device back or replace it, and start the cache again");
+            case UNREADABLE -> new StoreTrouble(where + " is damaged: " + fault.what(),
+                    "Replace the device; a cluster gives the node its entries again");
         };
     }
 }
