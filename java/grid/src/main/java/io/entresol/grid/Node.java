@@ -54,6 +54,7 @@ public final class Node {
     private final Server server;
     private final CompletableFuture<ExitStatus> exit;
     private volatile SqlServer sql;
+    private volatile StoresSite stores;
 
     private Node(NodeFolder folder, Properties plan) {
         RespFront.addCommands();
@@ -102,13 +103,14 @@ public final class Node {
         }
     }
 
-    /** By JDBC, to those whom the other endpoints let in. */
+    /** By JDBC, to those whom the other endpoints let in, and the console of stores beside it. */
     private void serveSql(Properties plan) throws Exception {
         SqlServer.Users users = plan.getProperty(REALM).equals(OPEN) ? null
                 : this::knows;
+        stores = new StoresSite(server.getCacheManager());
         sql = SqlServer.start(server.getCacheManager(),
                 InetAddress.getByName(plan.getProperty("entresol.bind")),
-                ports(plan::getProperty).sql(), users);
+                ports(plan::getProperty).sql(), users, stores);
     }
 
     private boolean knows(String name, String password) {
@@ -128,6 +130,9 @@ public final class Node {
             new Leave(server, exit, folder).await();
         } catch (RuntimeException failure) {
             Logger.getLogger(Node.class).error("This node leaves without having waited", failure);
+        }
+        if (stores != null) {
+            stores.close();
         }
         if (sql != null) {
             sql.close();

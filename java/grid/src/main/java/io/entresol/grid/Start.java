@@ -272,6 +272,8 @@ final class Start implements Callable<Integer> {
         System.out.printf("  RESP           %s:%d%n", address, facts.at("resp").asInteger());
         System.out.printf("  memcached      %s:%d%n", address, facts.at("memcached").asInteger());
         System.out.printf("  SQL            http://%s:%d%n", address, facts.at("sql").asInteger());
+        System.out.printf("  stores         http://%s:%d/%n", address,
+                facts.at("sql").asInteger());
         System.out.printf("  console        http://%s/console/%n", main);
         System.out.printf("  metrics        http://%s/metrics%n", main);
         System.out.printf("  cluster        %d%n", facts.at("cluster").asInteger());

@@ -1,11 +1,15 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.EntresolStoreConfiguration;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.infinispan.configuration.cache.CacheMode;
+import org.infinispan.configuration.cache.Configuration;
 
 /**
  * Where a cache's entries are kept, and on how many nodes and sites: words separated by commas.
@@ -41,6 +45,21 @@ public record Template(Set<Word> words) {
         }
         refuseBoth(option, text, words, Word.RAM, Word.FLASH);
         refuseBoth(option, text, words, Word.PARTITIONED, Word.PARTITIONED_WITH_BACKUP);
+        return new Template(words);
+    }
+
+    /** The template that would make such a cache. */
+    static Template of(Configuration configuration) {
+        boolean flash = configuration.persistence().stores().stream()
+                .anyMatch(EntresolStoreConfiguration.class::isInstance);
+        CacheMode mode = configuration.clustering().cacheMode();
+        boolean backup = mode.isDistributed() ? configuration.clustering().hash().numOwners() > 1
+                : mode.isClustered();
+        Set<Word> words = EnumSet.of(flash ? Word.FLASH : Word.RAM,
+                backup ? Word.PARTITIONED_WITH_BACKUP : Word.PARTITIONED);
+        if (configuration.sites().hasBackups()) {
+            words.add(Word.TWO_SITES);
+        }
         return new Template(words);
     }
 

@@ -2,11 +2,14 @@ package io.entresol.jdbc;
 
 import io.entresol.jdbc.internal.run.Clients;
 import io.entresol.jdbc.internal.server.Login;
+import io.entresol.jdbc.internal.server.Pages;
 import io.entresol.jdbc.internal.server.ServedMeta;
 import java.net.InetAddress;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.calcite.avatica.remote.Driver.Serialization;
 import org.apache.calcite.avatica.remote.LocalService;
@@ -29,6 +32,22 @@ public final class SqlServer implements AutoCloseable {
     public interface Users {
         /** Whether there is such a user with this password. */
         boolean know(String name, String password);
+    }
+
+    /** What browsers are shown on the port; clients of SQL ask for nothing by GET. */
+    public interface Site {
+        /** The answer to a GET, with the parameters of its query; empty: there is none. */
+        Optional<Page> page(String path, Map<String, String> parameters);
+    }
+
+    /**
+     * An answer of a {@link Site}.
+     *
+     * @param type its type of media
+     * @param headers further headers
+     * @param body its text
+     */
+    public record Page(String type, Map<String, String> headers, String body) {
     }
 
     private final String name;
@@ -57,6 +76,12 @@ public final class SqlServer implements AutoCloseable {
     /** The same, to users who give their names and passwords; null: to anybody. */
     public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port,
             Users users) throws SQLException {
+        return start(manager, address, port, users, null);
+    }
+
+    /** The same, with pages for those who are let in; null: there are none. */
+    public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port,
+            Users users, Site site) throws SQLException {
         String name = "sql-server-" + STARTED.incrementAndGet();
         Driver.register(name, manager);
         Clients clients = new Clients();
@@ -68,6 +93,9 @@ public final class SqlServer implements AutoCloseable {
                 }
             });
             changes.add(server -> server.insertHandler(clients.handler()));
+            if (site != null) {
+                changes.add(server -> server.insertHandler(new Pages(site)));
+            }
             if (users != null) {
                 changes.add(server -> server.insertHandler(Login.of(users::know)));
             }

@@ -1,0 +1,169 @@
+package io.entresol.grid;
+
+import io.entresol.StoreException;
+import io.entresol.StoreStatistics;
+import io.entresol.infinispan.EntresolStore;
+import io.entresol.infinispan.EntresolStoreConfiguration;
+import io.entresol.infinispan.recovery.Withdrawal;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.infinispan.Cache;
+import org.infinispan.commons.dataconversion.internal.Json;
+import org.infinispan.configuration.cache.Configuration;
+import org.infinispan.factories.ComponentRegistry;
+import org.infinispan.interceptors.AsyncInterceptorChain;
+import org.infinispan.interceptors.impl.CacheMgmtInterceptor;
+import org.infinispan.manager.EmbeddedCacheManager;
+import org.infinispan.persistence.manager.PersistenceManager;
+
+/**
+ * The flash stores of this node's caches, for the console of stores: as JSON, in the words of
+ * {@code entresol.h}.
+ */
+final class NodeStores {
+    /** Groups of segments in a map. */
+    private static final int GROUPS = 480;
+    private static final double NANOS_OF_A_MICROSECOND = 1_000;
+    /** What the table of all nodes needs of each store. */
+    private static final List<String> IN_SHORT = List.of("entries", "flash_live_bytes",
+            "capacity_bytes", "damaged", "ground_lost", "oldest_pending_io_seconds");
+
+    private NodeStores() {
+    }
+
+    /**
+     * A cache on flash, with its figures.
+     *
+     * @param cache null where the node does not run it
+     * @param withdrew why it does not; null where it runs it
+     */
+    record Found(String name, Cache<?, ?> cache, EntresolStore<?, ?> store,
+            StoreStatistics figures, String withdrew) {
+    }
+
+    /** Those that run, and those that the node withdrew from, by their names. */
+    static List<Found> of(EmbeddedCacheManager manager) {
+        List<Found> all = new ArrayList<>();
+        for (String name : manager.getCacheNames()) {
+            // One that stops meanwhile must not be started again.
+            Cache<?, ?> cache = manager.isRunning(name) ? manager.getCache(name, false) : null;
+            if (cache == null) {
+                Withdrawal.reason(manager, name).ifPresent(reason ->
+                        all.add(new Found(name, null, null, null, reason)));
+                continue;
+            }
+            for (EntresolStore<?, ?> store : stores(cache)) {
+                figures(store).ifPresent(figures ->
+                        all.add(new Found(name, cache, store, figures, null)));
+            }
+        }
+        all.sort(Comparator.comparing(Found::name));
+        return all;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static List<EntresolStore<?, ?>> stores(Cache<?, ?> cache) {
+        return ComponentRegistry.of(cache).getComponent(PersistenceManager.class)
+                .getStores(EntresolStore.class).stream()
+                .map(store -> (EntresolStore<?, ?>) store).collect(Collectors.toList());
+    }
+
+    /** Nothing of a store that is stopped, or stops meanwhile. */
+    private static Optional<StoreStatistics> figures(EntresolStore<?, ?> store) {
+        try {
+            return store.statistics();
+        } catch (StoreException closed) {
+            return Optional.empty();
+        }
+    }
+
+    /** What is sampled. */
+    static String figures(EmbeddedCacheManager manager) {
+        return of(manager).stream().map(NodeStores::sampled)
+                .collect(Collectors.joining(",", "{\"stores\":[", "]}"));
+    }
+
+    /** Text, for the figures are that already and this is done each second. */
+    private static String sampled(Found found) {
+        String name = "{\"name\":" + Json.make(found.name());
+        return found.store() == null ? name + "}"
+                : name + ",\"store\":" + found.figures().json()
+                        + ",\"cache\":" + counted(found.cache()) + "}";
+    }
+
+    /** At length. */
+    static Json look(EmbeddedCacheManager manager) {
+        Json stores = Json.array();
+        of(manager).forEach(found -> stores.add(look(found)));
+        return stores;
+    }
+
+    private static Json look(Found found) {
+        Json store = Json.object("name", found.name());
+        if (found.store() == null) {
+            return store.set("withdrew", found.withdrew());
+        }
+        Configuration configuration = found.cache().getCacheConfiguration();
+        store.set("template", Template.of(configuration).toString())
+                .set("device", found.store().devices().stream().map(String::valueOf)
+                        .collect(Collectors.joining(", ")))
+                .set("memory", Json.object("cap_bytes", memoryBytes(configuration)))
+                .set("store", Json.read(found.figures().json()))
+                .set("cache", counted(found.cache()));
+        try {
+            found.store().segments(GROUPS).ifPresent(groups ->
+                    store.set("segments", Json.read(groups)));
+            setTrouble(store, found);
+        } catch (StoreException closed) {
+            // It stopped meanwhile.
+        }
+        return store;
+    }
+
+    /** In a few figures, for other nodes. */
+    static Json inShort(EmbeddedCacheManager manager) {
+        Json stores = Json.array();
+        for (Found found : of(manager)) {
+            Json store = Json.object("name", found.name());
+            if (found.store() == null) {
+                store.set("withdrew", found.withdrew());
+            } else {
+                Json figures = Json.object("poisoned", found.figures().poisoned());
+                IN_SHORT.forEach(name -> figures.set(name, found.figures().figure(name)));
+                setTrouble(store.set("store", figures), found);
+            }
+            stores.add(store);
+        }
+        return stores;
+    }
+
+    private static void setTrouble(Json store, Found found) {
+        found.store().trouble().ifPresent(trouble -> store.set("trouble",
+                Json.object("what", trouble.what(), "next", trouble.next())));
+    }
+
+    private static long memoryBytes(Configuration configuration) {
+        return configuration.persistence().stores().stream()
+                .filter(EntresolStoreConfiguration.class::isInstance)
+                .map(EntresolStoreConfiguration.class::cast)
+                .mapToLong(EntresolStoreConfiguration::memoryBytes).findFirst().orElse(0);
+    }
+
+    /** What Infinispan counts of a cache on this node; null if its statistics are off. */
+    private static Json counted(Cache<?, ?> cache) {
+        // Not the cache's own statistics, which count the entries of the store each time.
+        CacheMgmtInterceptor all = ComponentRegistry.of(cache)
+                .getComponent(AsyncInterceptorChain.class)
+                .findInterceptorExtending(CacheMgmtInterceptor.class);
+        return all == null || !all.getStatisticsEnabled() ? Json.nil() : Json.object(
+                "reads", all.getHits() + all.getMisses(), "hits", all.getHits(),
+                "misses", all.getMisses(),
+                "writes", all.getStores(), "removes", all.getRemoveHits(),
+                "evictions", all.getEvictions(), "in_heap", all.getApproximateEntriesInMemory(),
+                "read_us", all.getAverageReadTimeNanos() / NANOS_OF_A_MICROSECOND,
+                "write_us", all.getAverageWriteTimeNanos() / NANOS_OF_A_MICROSECOND);
+    }
+}
