@@ -1,10 +1,12 @@
 package io.entresol.grid;
 
+import io.entresol.jdbc.TlsFiles;
 import java.io.File;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Properties;
 import org.infinispan.server.Server;
+import org.infinispan.server.configuration.ServerConfigurationBuilder;
 
 /**
  * Infinispan's server. A stop of the cluster waits for all starting caches, also for caches that a
@@ -14,6 +16,12 @@ import org.infinispan.server.Server;
 final class GridServer extends Server {
     GridServer(File root, List<Path> configurations, Properties properties) {
         super(root, configurations, properties);
+        if (NodeTls.of(properties).map(TlsFiles::authorities).isPresent()) {
+            // The connectors of the port that several share say it, and the port does not hear it.
+            getConfigurationBuilderHolder().getGlobalConfigurationBuilder()
+                    .module(ServerConfigurationBuilder.class).endpoints().endpoints().values()
+                    .forEach(each -> each.singlePort().ssl().requireClientAuth(true));
+        }
     }
 
     @Override

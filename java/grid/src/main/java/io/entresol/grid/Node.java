@@ -2,6 +2,7 @@ package io.entresol.grid;
 
 import io.entresol.grid.resp.RespFront;
 import io.entresol.jdbc.SqlServer;
+import io.entresol.jdbc.TlsFiles;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.net.InetAddress;
@@ -17,12 +18,15 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLParameters;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.persistence.spi.PersistenceException;
+import org.infinispan.security.actions.SecurityActions;
 import org.infinispan.server.ExitStatus;
 import org.infinispan.server.Server;
 import org.infinispan.server.configuration.ServerConfiguration;
+import org.infinispan.server.configuration.security.RealmConfiguration;
 import org.jboss.logging.Logger;
 import org.wildfly.security.auth.server.RealmUnavailableException;
 import org.wildfly.security.auth.server.SecurityDomain;
@@ -39,7 +43,9 @@ public final class Node {
     static final String REALM = "entresol.realm";
     static final String OPEN = "open";
     static final String USERS = "users";
-    /** Among what a node says of itself: the site that its changes may go to. */
+    /** Among what a node says of itself, if its endpoints speak TLS. */
+    static final String TLS = "tls";
+    /** The same: the site that its changes may go to. */
     static final String OTHER_SITE = "other_site";
     /**
      * How long Infinispan's {@code FileWatcher} sleeps, in milliseconds: the server waits at its end
@@ -87,6 +93,7 @@ public final class Node {
             SiteBridge.open();
             RespFront.standBefore(node.server.getProtocolServers().values());
             node.serveSql(plan);
+            NodeTls.of(plan).ifPresent(tls -> NodeTls.watch(tls, folder.configuration()));
             Json facts = facts(plan::getProperty);
             folder.writeRunning(facts);
             launcher.println(facts);
@@ -105,18 +112,26 @@ public final class Node {
 
     /** By JDBC, to those whom the other endpoints let in, and the console of stores beside it. */
     private void serveSql(Properties plan) throws Exception {
-        SqlServer.Users users = plan.getProperty(REALM).equals(OPEN) ? null
-                : this::knows;
+        String realm = plan.getProperty(REALM);
+        Optional<TlsFiles> tls = NodeTls.of(plan);
+        SSLParameters demanded = new SSLParameters();
+        demanded.setNeedClientAuth(tls.map(TlsFiles::authorities).isPresent());
         stores = new StoresSite(server.getCacheManager());
         sql = SqlServer.start(server.getCacheManager(),
                 InetAddress.getByName(plan.getProperty("entresol.bind")),
-                ports(plan::getProperty).sql(), users, stores);
+                ports(plan::getProperty).sql(), new SqlServer.Access(
+                        realm.equals(OPEN) ? null : this::knows,
+                        tls.isPresent() ? realm(realm).serverSSLContext() : null, demanded),
+                stores);
+    }
+
+    private RealmConfiguration realm(String name) {
+        return SecurityActions.getCacheManagerConfiguration(server.getCacheManager())
+                .module(ServerConfiguration.class).security().realms().getRealm(name);
     }
 
     private boolean knows(String name, String password) {
-        SecurityDomain domain = server.getCacheManager().getCacheManagerConfiguration()
-                .module(ServerConfiguration.class).security().realms().getRealm(USERS)
-                .serverSecurityRealm().getSecurityDomain();
+        SecurityDomain domain = realm(USERS).serverSecurityRealm().getSecurityDomain();
         try {
             domain.authenticate(name, new PasswordGuessEvidence(password.toCharArray()));
             return true;
@@ -185,6 +200,9 @@ public final class Node {
                 "hotrod", ports.main(), "rest", ports.main(), "resp", ports.resp(),
                 "memcached", ports.memcached(), "sql", ports.sql(),
                 "cluster", ports.cluster());
+        if (plan.apply(NodeTls.CERTIFICATE_FILE) != null) {
+            facts.set(TLS, true);
+        }
         String other = plan.apply("entresol.site.other");
         return other == null ? facts : facts.set(OTHER_SITE, other);
     }

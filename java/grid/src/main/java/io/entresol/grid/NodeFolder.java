@@ -8,6 +8,7 @@ import java.io.UncheckedIOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -66,13 +67,9 @@ record NodeFolder(Path root) {
                 Files.createDirectories(server().resolve(folder));
             }
             copy(plan.site() == null ? "stack.xml" : "stack-of-sites.xml", "stack.xml");
-            copy("node.xml", "node.xml");
-            if (plan.users() != null) {
-                askForUsers();
-            }
-            if (plan.machine() != null) {
-                copyToOtherMachines();
-            }
+            Files.writeString(configuration().resolve("node.xml"),
+                    ServerXml.of(text("node.xml"), plan));
+            NodeTls.write(plan.tls(), configuration());
             copy("log4j2.xml", "log4j2.xml");
             Files.writeString(configuration().resolve("caches.xml"), Endpoints.xml(plan));
             copyUsers(plan);
@@ -234,19 +231,10 @@ record NodeFolder(Path root) {
         }
     }
 
-    /** REST clients give name and password as they are; unasked, a server takes digests only. */
-    private void askForUsers() throws IOException {
-        Path file = configuration().resolve("node.xml");
-        Files.writeString(file, Files.readString(file).replace("<rest-connector/>",
-                "<rest-connector><authentication mechanisms=\"BASIC DIGEST\"/></rest-connector>"));
-    }
-
-    /** Infinispan then has copies of an entry on nodes of different machines. */
-    private void copyToOtherMachines() throws IOException {
-        Path file = configuration().resolve("node.xml");
-        Files.writeString(file, Files.readString(file).replace(
-                "node-name=\"${entresol.node.name}\"",
-                "node-name=\"${entresol.node.name}\" machine=\"${entresol.machine}\""));
+    private static String text(String resource) throws IOException {
+        try (InputStream from = NodeFolder.class.getResourceAsStream(resource)) {
+            return new String(from.readAllBytes(), StandardCharsets.UTF_8);
+        }
     }
 
     private void copyUsers(NodePlan plan) throws IOException {

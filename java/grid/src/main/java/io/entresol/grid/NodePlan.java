@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.jdbc.TlsFiles;
 import java.math.BigInteger;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
@@ -20,12 +21,13 @@ import java.util.Properties;
  * @param machine the machine or rack that it shares with nodes that fail together; null: not given
  * @param heap Java's heap, as {@code -Xmx} takes it
  * @param users a file of names and passwords; null: anybody may connect
+ * @param tls the files of TLS of its endpoints; null: they speak in plain
  * @param endpoints the caches in which RESP and memcached keep their entries
  * @param histograms whether the node's metrics have histograms of latencies
  */
 record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
         String members, String clusterName, Site site, String machine, String heap, Path users,
-        Deployment endpoints, boolean histograms) {
+        TlsFiles tls, Deployment endpoints, boolean histograms) {
     /** How long answers are waited for that nobody was asked for; JGroups: two seconds. */
     private static final String ALONE_TIMEOUT = "100ms";
 
@@ -60,6 +62,9 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         properties.setProperty("jgroups.fd.port-offset", "" + Ports.FAILURE_DETECTION);
         if (machine != null) {
             properties.setProperty("entresol.machine", machine);
+        }
+        if (tls != null) {
+            NodeTls.note(tls, properties);
         }
         if (isAlone()) {
             properties.setProperty("jgroups.join_timeout", ALONE_TIMEOUT);

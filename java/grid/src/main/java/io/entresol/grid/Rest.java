@@ -14,7 +14,9 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Base64;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLContext;
 import org.infinispan.commons.dataconversion.internal.Json;
 
 /** A running node by its REST interface. */
@@ -28,16 +30,26 @@ public final class Rest {
     private final String user;
     private final String authorization;
     private final Duration patience;
-    private final HttpClient client = HttpClient.newBuilder()
-            .version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(5)).build();
+    private final boolean encrypted;
+    private final HttpClient client;
 
     /** The node at {@code HOST:PORT}; a user of null has no name. */
     public Rest(String server, String user, String password) {
         this(server, user, password, PATIENCE);
     }
 
-    /** The same; an answer is waited for so long. */
+    /** The same, by TLS; null: in plain. */
+    Rest(String server, String user, String password, SSLContext tls) {
+        this(server, user, password, tls, PATIENCE);
+    }
+
+    /** The same, in plain; an answer is waited for so long. */
     Rest(String server, String user, String password, Duration patience) {
+        this(server, user, password, null, patience);
+    }
+
+    private Rest(String server, String user, String password, SSLContext tls,
+            Duration patience) {
         if (!server.matches(".+:[0-9]{1,5}") || port(server) < 1 || port(server) > PORT_MAX) {
             throw new GridException("--server is '" + server + "'; expected HOST:PORT, such as"
                     + " 127.0.0.1:11222");
@@ -45,6 +57,10 @@ public final class Rest {
         this.server = server;
         this.user = user;
         this.patience = patience;
+        encrypted = tls != null;
+        HttpClient.Builder builder = HttpClient.newBuilder()
+                .version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(5));
+        client = (encrypted ? builder.sslContext(tls) : builder).build();
         byte[] both = (user + ":" + password).getBytes(StandardCharsets.UTF_8);
         authorization = user == null ? null : "Basic " + Base64.getEncoder().encodeToString(both);
     }
@@ -149,8 +165,11 @@ public final class Rest {
                     + " of it: entresol-grid list, and server/log/node.log of the node's folder",
                     late);
         } catch (IOException failure) {
-            throw new GridException("node " + server + " did not answer " + path + ": "
-                    + failure.getMessage() + "; is it still running?", failure);
+            Optional<String> tls = encrypted
+                    ? TlsFailure.ofEncrypted(host(), port(server), failure)
+                    : TlsFailure.ofPlain(host(), port(server));
+            throw new GridException(tls.orElseGet(() -> "node " + server + " did not answer "
+                    + path + ": " + failure.getMessage() + "; is it still running?"), failure);
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new GridException("interrupted while node " + server + " was asked", interrupted);
@@ -159,11 +178,16 @@ public final class Rest {
 
     private HttpRequest.Builder address(String path) {
         try {
-            return HttpRequest.newBuilder(URI.create("http://" + server + "/rest" + path));
+            return HttpRequest.newBuilder(URI.create(
+                    (encrypted ? "https://" : "http://") + server + "/rest" + path));
         } catch (IllegalArgumentException mistake) {
             throw new GridException("--server is '" + server + "'; expected HOST:PORT, such as"
                     + " 127.0.0.1:11222", mistake);
         }
+    }
+
+    private String host() {
+        return server.substring(0, server.lastIndexOf(':'));
     }
 
     private static int port(String server) {

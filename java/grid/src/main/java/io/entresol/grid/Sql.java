@@ -3,13 +3,18 @@ package io.entresol.grid;
 import io.entresol.jdbc.Driver;
 import io.entresol.jdbc.Printer;
 import io.entresol.jdbc.Shell;
+import io.entresol.jdbc.TlsFiles;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -62,15 +67,37 @@ final class Sql implements Callable<Integer> {
             login.setProperty("user", target.user());
             login.setProperty("password", target.password());
         }
-        String server = target.host() + ":" + Ports.sql(target.port());
+        Optional<TlsFiles> tls = target.tlsFiles();
+        tls.ifPresent(files -> addTo(login, files));
+        int port = Ports.sql(target.port());
+        String server = target.host() + ":" + port;
         try {
-            return new Driver().connect(Driver.PREFIX + "remote:http://" + server, login);
+            return new Driver().connect(Driver.PREFIX + "remote:"
+                    + (tls.isPresent() ? "https://" : "http://") + server, login);
         } catch (SQLException refused) {
+            Optional<String> said = tls.isPresent()
+                    ? TlsFailure.ofEncrypted(target.host(), port, refused)
+                    : TlsFailure.ofPlain(target.host(), port);
+            if (said.isPresent()) {
+                throw new GridException(said.get(), refused);
+            }
             throw new GridException(refused.getMessage() + (refused.getMessage()
                     .contains("users only") ? ": --user NAME, and its password in"
                     + " ENTRESOL_GRID_PASSWORD or by --password"
                     : "; start a node: entresol-grid start, or name another: --server HOST:PORT,"
                     + " whose port for SQL is " + Ports.sql(0) + " above it"), refused);
         }
+    }
+
+    private static void addTo(Properties login, TlsFiles files) {
+        Map<String, Path> named = new HashMap<>();
+        named.put("tls-ca", files.authorities());
+        named.put("tls-cert", files.certificate());
+        named.put("tls-key", files.key());
+        named.forEach((name, file) -> {
+            if (file != null) {
+                login.setProperty(name, file.toString());
+            }
+        });
     }
 }

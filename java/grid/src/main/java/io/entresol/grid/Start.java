@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.jdbc.TlsFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -22,7 +23,9 @@ import picocli.CommandLine.Option;
         footer = {"", "Examples:",
             "  entresol-grid start --dir /var/lib/grid --memory 4g",
             "  entresol-grid start --nodes 3 --memory 512m --detach",
-            "  entresol-grid start --bind 10.0.0.1 --users users --join 10.0.0.2:7800"})
+            "  entresol-grid start --bind 10.0.0.1 --users users --join 10.0.0.2:7800",
+            "  entresol-grid start --bind 10.0.0.1 --users users --tls-cert cert.pem --tls-key"
+                + " key.pem"})
 final class Start implements Callable<Integer> {
     /** So small a part of the heap holds what endpoints keep in flight. */
     private static final int ENDPOINT_ENTRIES = 10_000;
@@ -79,6 +82,17 @@ final class Start implements Callable<Integer> {
     @Option(names = "--users", paramLabel = "FILE",
             description = "lines NAME=PASSWORD: who may connect; needed beyond this machine")
     private Path users;
+
+    @Option(names = "--tls-cert", paramLabel = "FILE",
+            description = "certificate chain (PEM): with it all endpoints speak TLS alone")
+    private Path tlsCertificate;
+
+    @Option(names = "--tls-key", paramLabel = "FILE", description = "its private key (PEM)")
+    private Path tlsKey;
+
+    @Option(names = "--tls-client-ca", paramLabel = "FILE",
+            description = "authorities (PEM) of certificates that clients must show")
+    private Path tlsClientAuthorities;
 
     @Option(names = "--memory", paramLabel = "SIZE", defaultValue = "1g",
             description = "Java's heap of each node (${DEFAULT-VALUE}); flash caches have memory of"
@@ -230,6 +244,7 @@ final class Start implements Callable<Integer> {
     }
 
     private NodePlan plan(int number) {
+        TlsFiles tls = NodeTls.parse(tlsCertificate, tlsKey, tlsClientAuthorities);
         Ports ports = new Ports(portOffset + number * Ports.STEP);
         String own = clusterAddress == null ? bind : clusterAddress;
         NodeFolder place = new NodeFolder(
@@ -238,7 +253,7 @@ final class Start implements Callable<Integer> {
                 : nodes == 1 ? String.valueOf(place.root().getFileName())
                 : (name == null ? "node" : name) + "-" + number;
         return new NodePlan(called, place, ports, bind, own, members(own), clusterName,
-                Site.parse(site, otherSite), machine, memory, users, endpoints(),
+                Site.parse(site, otherSite), machine, memory, users, tls, endpoints(),
                 histograms);
     }
 
@@ -266,16 +281,17 @@ final class Start implements Callable<Integer> {
     private static void print(Json facts) {
         String address = facts.at("address").asString();
         String main = address + ":" + facts.at("rest").asInteger();
+        String http = facts.has(Node.TLS) ? "https" : "http";
         System.out.printf("node %s serves, process %d%n", facts.at("name").asString(),
                 facts.at("pid").asLong());
         System.out.printf("  Hot Rod, REST  %s%n", main);
         System.out.printf("  RESP           %s:%d%n", address, facts.at("resp").asInteger());
         System.out.printf("  memcached      %s:%d%n", address, facts.at("memcached").asInteger());
-        System.out.printf("  SQL            http://%s:%d%n", address, facts.at("sql").asInteger());
-        System.out.printf("  stores         http://%s:%d/%n", address,
+        System.out.printf("  SQL            %s://%s:%d%n", http, address, facts.at("sql").asInteger());
+        System.out.printf("  stores         %s://%s:%d/%n", http, address,
                 facts.at("sql").asInteger());
-        System.out.printf("  console        http://%s/console/%n", main);
-        System.out.printf("  metrics        http://%s/metrics%n", main);
+        System.out.printf("  console        %s://%s/console/%n", http, main);
+        System.out.printf("  metrics        %s://%s/metrics%n", http, main);
         System.out.printf("  cluster        %d%n", facts.at("cluster").asInteger());
     }
 }

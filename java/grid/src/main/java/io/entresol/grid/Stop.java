@@ -73,7 +73,7 @@ final class Stop implements Callable<Integer> {
         while (running.size() > 1 && serving.isPresent()) {
             // They need not be of one cluster.
             left.remove(serving.get());
-            left.removeAll(stopCluster(target.rest(serving.get().server()), left));
+            left.removeAll(stopCluster(serving.get().rest(target), left));
             serving = left.stream().filter(Running::serves).findFirst();
         }
         if (force) {
@@ -117,7 +117,14 @@ final class Stop implements Callable<Integer> {
                     .map(now -> now.at(what).asString());
         }
 
-        String server() {
+        /** By its own certificate if it speaks TLS, whatever names and authority that has. */
+        Rest rest(Target target) {
+            Path own = folder.configuration().resolve(NodeTls.OWN);
+            return target.rest(server(), facts.has(Node.TLS)
+                    ? Optional.of(target.tlsOf(own)) : Optional.empty());
+        }
+
+        private String server() {
             return facts.at("address").asString() + ":" + facts.at("rest").asInteger();
         }
 

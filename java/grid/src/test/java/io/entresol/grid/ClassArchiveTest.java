@@ -208,7 +208,7 @@ class ClassArchiveTest {
 
     private NodePlan plan(String heap) {
         return new NodePlan("node", new NodeFolder(root.resolve("node")), new Ports(0), "127.0.0.1",
-                "127.0.0.1", "127.0.0.1[7800]", "grid", null, null, heap, null, null, false);
+                "127.0.0.1", "127.0.0.1[7800]", "grid", null, null, heap, null, null, null, false);
     }
 
     /** Java says it on the standard output, where launchers read what the node says. */

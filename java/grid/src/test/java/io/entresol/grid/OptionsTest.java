@@ -58,6 +58,15 @@ class OptionsTest {
         "start --bind 203.0.113.9 --users /dev/null | no address of this machine | --bind",
         "start --endpoint-template tape | --endpoint-template is 'tape' | expected words of",
         "start --users /no/such/file | cannot be read | NAME=PASSWORD",
+        "start --tls-cert /x | go together | --tls-cert FILE --tls-key FILE",
+        "start --tls-client-ca /x | go together | --tls-cert FILE --tls-key FILE",
+        "start --tls-cert /no/such --tls-key /x | /no/such cannot be read | name another file",
+        "start --tls-cert /dev/null --tls-key /x | no certificate | BEGIN CERTIFICATE",
+        "list --server http://127.0.0.1:1 --tls-ca /x | is in plain | https://HOST:PORT",
+        "list --tls-cert /x | go together | name both files",
+        "list --tls-ca /no/such | /no/such cannot be read | name another file",
+        "list --server https://127.0.0.1:1 | no node answers | entresol-grid start",
+        "sql x --tls-ca /no/such | /no/such cannot be read | name another file",
         "start --port-offset 60000 | is 60000 | expected 0 to 53770",
         "start --nodes 20 | is 20 | expected 1 to 9",
         "start --memory lots | 'lots' | such as 512m",
@@ -193,7 +202,7 @@ class OptionsTest {
         for (String machine : new String[] {null, "rack 7"}) {
             NodeFolder place = new NodeFolder(folder.resolve("node"));
             NodePlan plan = new NodePlan("node", place, new Ports(0), "127.0.0.1", "127.0.0.1",
-                    "127.0.0.1[7800]", "grid", null, machine, "512m", null,
+                    "127.0.0.1[7800]", "grid", null, machine, "512m", null, null,
                     new Deployment(Template.parse("ram"), Encoding.RESP, null,
                             OptionalLong.empty(), List.of(), List.of(), null), false);
             place.prepare(plan);
@@ -206,7 +215,7 @@ class OptionsTest {
 
     private static NodePlan plan(String members) {
         return new NodePlan("node", new NodeFolder(Path.of("node")), new Ports(0), "127.0.0.1",
-                "127.0.0.1", members, "grid", null, null, "512m", null, null, false);
+                "127.0.0.1", members, "grid", null, null, "512m", null, null, null, false);
     }
 
     @Test

@@ -9,6 +9,7 @@ import io.entresol.jdbc.internal.rows.Container;
 import io.entresol.jdbc.internal.statement.Refusals;
 import io.entresol.jdbc.internal.statement.ResultFactory;
 import io.entresol.jdbc.internal.statement.Timeout;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -42,7 +43,9 @@ import org.infinispan.manager.EmbeddedCacheManager;
  *   <li>{@code jdbc:entresol:container=NAME}: a container that this program runs, see {@link
  *       #register};
  *   <li>{@code jdbc:entresol:remote:http://host:port}: the containers that an {@link SqlServer}
- *       serves, with {@code user} and {@code password} if it asks for them.
+ *       serves, with {@code user} and {@code password} if it asks for them. By {@code https://},
+ *       {@code tls-ca=FILE} names its authorities (PEM), else they are those that Java knows;
+ *       {@code tls-cert=FILE;tls-key=FILE} are a certificate and its key to show.
  * </ul>
  *
  * Further parts follow after semicolons: {@code keys=cache:TYPE,cache:TYPE} names the SQL types of
@@ -138,7 +141,8 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
             properties.setProperty("avatica_user", user);
             properties.setProperty("avatica_password", properties.getProperty("password", ""));
         }
-        try {
+        try (ClientStores stores = ClientStores.of(server, properties)) {
+            FirstContact.make(server, stores.files());
             Connection connection = new Remote().connect(
                     "jdbc:avatica:remote:url=" + server + ";serialization=protobuf", properties);
             // Names are those of the server, which says nothing of what it does with them.
@@ -148,13 +152,13 @@ public final class Driver extends org.apache.calcite.jdbc.Driver {
                     InternalProperty.QUOTED_CASING, Casing.UNCHANGED,
                     InternalProperty.QUOTING, Quoting.DOUBLE_QUOTE));
             return Refusals.told(Connection.class, connection);
-        } catch (RuntimeException failure) {
+        } catch (IOException | RuntimeException failure) {
             throw new SQLException(reason(server, failure), failure);
         }
     }
 
     /** Avatica says no more of an answer than its status, and of none even less. */
-    private static String reason(String server, RuntimeException failure) {
+    private static String reason(String server, Exception failure) {
         String said = String.valueOf(failure.getMessage());
         if (said.contains("HTTP/401") || said.contains("HTTP/403")) {
             return "the server of SQL at " + server + " lets in users only; name one that it knows"

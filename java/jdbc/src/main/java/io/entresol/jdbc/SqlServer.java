@@ -11,13 +11,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
 import org.apache.calcite.avatica.remote.Driver.Serialization;
 import org.apache.calcite.avatica.remote.LocalService;
 import org.apache.calcite.avatica.server.HttpServer;
 import org.apache.calcite.avatica.server.ServerCustomizer;
+import org.eclipse.jetty.server.ConnectionFactory;
 import org.eclipse.jetty.server.Connector;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.server.SslConnectionFactory;
+import org.eclipse.jetty.util.ssl.SslContextFactory;
 import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
@@ -50,6 +55,35 @@ public final class SqlServer implements AutoCloseable {
     public record Page(String type, Map<String, String> headers, String body) {
     }
 
+    /**
+     * What clients meet at the port.
+     *
+     * @param users who is let in; null: anybody
+     * @param tls the server's end of TLS; null: the port speaks plain HTTP
+     * @param demanded what TLS demands of clients; null: nothing
+     */
+    public record Access(Users users, SSLContext tls, SSLParameters demanded) {
+        void prepare(Server server) {
+            if (tls != null) {
+                SslContextFactory.Server encrypted = new SslContextFactory.Server();
+                encrypted.setSslContext(tls);
+                encrypted.setNeedClientAuth(demanded != null && demanded.getNeedClientAuth());
+                for (Connector each : server.getConnectors()) {
+                    ServerConnector connector = (ServerConnector) each;
+                    SslConnectionFactory first = new SslConnectionFactory(encrypted,
+                            connector.getDefaultProtocol());
+                    List<ConnectionFactory> all = new ArrayList<>(List.of(first));
+                    all.addAll(connector.getConnectionFactories());
+                    connector.setConnectionFactories(all);
+                    connector.setDefaultProtocol(first.getProtocol());
+                }
+            }
+            if (users != null) {
+                server.insertHandler(Login.of(users::know));
+            }
+        }
+    }
+
     private final String name;
     private final ServedMeta meta;
     private final HttpServer http;
@@ -70,18 +104,18 @@ public final class SqlServer implements AutoCloseable {
     /** Serves a container on a port of the interface that has the address, to anybody. */
     public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port)
             throws SQLException {
-        return start(manager, address, port, null);
+        return start(manager, address, port, (Users) null);
     }
 
     /** The same, to users who give their names and passwords; null: to anybody. */
     public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port,
             Users users) throws SQLException {
-        return start(manager, address, port, users, null);
+        return start(manager, address, port, new Access(users, null, null), null);
     }
 
-    /** The same, with pages for those who are let in; null: there are none. */
+    /** The same, to whom the access lets in, with pages for them; null: there are none. */
     public static SqlServer start(EmbeddedCacheManager manager, InetAddress address, int port,
-            Users users, Site site) throws SQLException {
+            Access access, Site site) throws SQLException {
         String name = "sql-server-" + STARTED.incrementAndGet();
         Driver.register(name, manager);
         Clients clients = new Clients();
@@ -96,9 +130,7 @@ public final class SqlServer implements AutoCloseable {
             if (site != null) {
                 changes.add(server -> server.insertHandler(new Pages(site)));
             }
-            if (users != null) {
-                changes.add(server -> server.insertHandler(Login.of(users::know)));
-            }
+            changes.add(access::prepare);
             ServedMeta meta = new ServedMeta(Driver.PREFIX + "container=" + name, clients);
             HttpServer http = new HttpServer.Builder<Server>()
                     .withHandler(new LocalService(meta), Serialization.PROTOBUF)

@@ -19,6 +19,8 @@ final class HotRodDoor implements Door {
             builder.security().authentication().username(target.user())
                     .password(target.password());
         }
+        target.tls().ifPresent(tls -> builder.security().ssl().enable().sslContext(tls)
+                .sniHostName(target.host()));
         manager = new RemoteCacheManager(builder.build());
         cache = manager.getCache(name);
     }

@@ -9,6 +9,10 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.Optional;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
 
 /** A connection that speaks as much RESP2 as writing and reading byte strings takes. */
 public final class RespClient implements Closeable {
@@ -20,10 +24,25 @@ public final class RespClient implements Closeable {
 
     /** Connects. */
     public RespClient(String host, int port) throws IOException {
-        socket = new Socket(host, port);
+        this(host, port, Optional.empty());
+    }
+
+    /** The same, by TLS if there is any. */
+    public RespClient(String host, int port, Optional<SSLContext> tls) throws IOException {
+        socket = tls.isEmpty() ? new Socket(host, port) : encrypted(tls.get(), host, port);
         socket.setTcpNoDelay(true);
         from = new BufferedInputStream(socket.getInputStream(), BUFFER_BYTES);
         to = new BufferedOutputStream(socket.getOutputStream(), BUFFER_BYTES);
+    }
+
+    private static Socket encrypted(SSLContext tls, String host, int port) throws IOException {
+        SSLSocket socket = (SSLSocket) tls.getSocketFactory().createSocket(host, port);
+        SSLParameters parameters = socket.getSSLParameters();
+        // Java compares the name with the certificate only where it is told to.
+        parameters.setEndpointIdentificationAlgorithm("HTTPS");
+        socket.setSSLParameters(parameters);
+        socket.startHandshake();
+        return socket;
     }
 
     /** Says who asks. */

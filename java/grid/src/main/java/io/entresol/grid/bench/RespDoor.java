@@ -7,7 +7,7 @@ import java.io.IOException;
 record RespDoor(Target target, int port, String cache) implements Door {
     @Override
     public Connection connect() throws IOException {
-        RespClient client = new RespClient(target.host(), port);
+        RespClient client = new RespClient(target.host(), port, target.tls());
         if (target.user() != null) {
             client.authenticate(target.user(), target.password());
         }
