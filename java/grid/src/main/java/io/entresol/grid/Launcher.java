@@ -12,7 +12,8 @@ import picocli.CommandLine.HelpCommand;
 @Command(name = "entresol-grid", mixinStandardHelpOptions = true, version = "entresol-grid 0.1.0",
         description = "A grid of Infinispan nodes whose caches live on flash.",
         subcommands = {Start.class, Deploy.class, Undeploy.class, ListCaches.class, Info.class,
-            Query.class, Sql.class, Bench.class, Stop.class, HelpCommand.class})
+            Query.class, Sql.class, Bench.class, Stop.class, UserCommand.class,
+            HelpCommand.class})
 public final class Launcher {
     public static void main(String[] arguments) {
         System.exit(run(arguments));

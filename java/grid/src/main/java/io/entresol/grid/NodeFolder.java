@@ -17,6 +17,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Enumeration;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
@@ -238,15 +239,17 @@ record NodeFolder(Path root) {
     }
 
     private void copyUsers(NodePlan plan) throws IOException {
-        Path users = configuration().resolve("users.properties");
-        Files.deleteIfExists(users);
-        Files.createFile(users, PosixFilePermissions.asFileAttribute(
+        Map<String, GridUser> users = plan.users() == null ? Map.of()
+                : UserLines.read(plan.users());
+        Path hashes = configuration().resolve("users.properties");
+        Files.deleteIfExists(hashes);
+        Files.createFile(hashes, PosixFilePermissions.asFileAttribute(
                 PosixFilePermissions.fromString("rw-------")));
-        try (OutputStream to = Files.newOutputStream(users)) {
-            (plan.users() == null ? new Properties() : UserLines.read(plan.users()))
-                    .store(to, null);
+        Files.writeString(hashes, UserLines.hashes(users));
+        try (OutputStream to = Files.newOutputStream(
+                configuration().resolve("groups.properties"))) {
+            UserLines.roles(users).store(to, null);
         }
-        Files.writeString(configuration().resolve("groups.properties"), "");
     }
 
     private void unpackConsole() throws IOException {

@@ -20,7 +20,7 @@ final class ServerXml {
         if (plan.users() != null) {
             // REST clients give name and password as they are; unasked, a server takes digests.
             xml = replaced(xml, "<rest-connector/>", "<rest-connector><authentication"
-                    + " mechanisms=\"BASIC DIGEST\"/></rest-connector>");
+                    + " mechanisms=\"BASIC\"/></rest-connector>");
         }
         return plan.tls() == null ? xml : encrypted(xml, plan);
     }

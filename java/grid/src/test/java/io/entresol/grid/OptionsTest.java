@@ -57,6 +57,9 @@ class OptionsTest {
         "start --bind no.such.host.invalid | is not known here | 127.0.0.1",
         "start --bind 203.0.113.9 --users /dev/null | no address of this machine | --bind",
         "start --endpoint-template tape | --endpoint-template is 'tape' | expected words of",
+        "user | expected what to do | entresol-grid user add NAME",
+        "user add a=b | without '=' | expected one",
+        "user add a --role boss | is 'boss' | admin, deployer",
         "start --users /no/such/file | cannot be read | NAME=PASSWORD",
         "start --tls-cert /x | go together | --tls-cert FILE --tls-key FILE",
         "start --tls-client-ca /x | go together | --tls-cert FILE --tls-key FILE",
@@ -138,7 +141,11 @@ class OptionsTest {
         String[][] mistakes = {{"", "names nobody"}, {"# none\n\n", "names nobody"},
             {"ada=secret\nbob secret\n", "line 2: expected NAME=PASSWORD"},
             {"=secret\n", "line 1: expected NAME=PASSWORD"},
-            {"ada=\n", "line 1: expected NAME=PASSWORD"}, {"ada=gr\u00fcn", "no text in UTF-8"}};
+            {"ada=\n", "line 1: expected NAME=PASSWORD"},
+            {"\nada=scram-sha-256:secret\n", "line 2: the hash of the password cannot be read"},
+            {"ada=scram-sha-secret roles=admin\n", "line 1: the hash"},
+            {GridUser.of("secret", List.of()).line("ada").replace("admin", "boss"),
+                "line 1: 'boss' is no role; expected some of admin, deployer"}, {"ada=gr\u00fcn", "no text in UTF-8"}};
         String offset = "" + TestGrid.freeOffset(5000);
         for (String[] mistake : mistakes) {
             Path users = Files.writeString(folder.resolve("users"), mistake[0],
@@ -221,7 +228,7 @@ class OptionsTest {
     @Test
     void everyCommandHasHelpWithExamples() {
         String[] commands = {"start", "deploy", "undeploy", "list", "info", "query", "sql",
-            "bench", "stop"};
+            "bench", "stop", "user"};
         for (String command : commands) {
             TestGrid.Ran ran = TestGrid.inside(command, "--help");
             assertEquals(0, ran.status(), ran.err());
