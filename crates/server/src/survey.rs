@@ -28,6 +28,7 @@ const OLD: Duration = Duration::from_secs(60);
 pub(crate) struct Survey {
     /// Whether entries are being read.
     reading: AtomicBool,
+    /// Leaf: nothing is done while it is held but to copy or replace what it holds.
     found: Mutex<Option<(Instant, BTreeMap<SpaceId, Surveyed>)>>,
 }
 
