@@ -421,7 +421,8 @@ int64_t entresol_tables_held_back(int64_t store);
  *
  * A page of HTML of what the stores of a process do, for a program that serves it; it may be used
  * by several threads at once. Figures and looks are JSON objects in UTF-8. A member that is absent
- * is not shown, and more may come. Names and sentences are text, whatever they hold.
+ * is not shown, and more may come. Names and sentences are text, whatever they hold. Four stores
+ * that have entries are shown at length, others where one is chosen.
  *
  * Figures: { "stores": [store] }.
  * A store: { "name": of its cache,

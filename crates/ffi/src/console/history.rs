@@ -20,8 +20,10 @@ pub(super) struct Totals {
     gets: [u64; 4],
     /// Bytes read from the device and written to it.
     device_bytes: [u64; 2],
-    /// Bytes of live records.
-    live_bytes: u64,
+    /// Bytes of live records, and entries.
+    kept: [u64; 2],
+    /// Memory of the index, of write buffers, of the cache, bytes.
+    memory_bytes: [u64; 3],
 }
 
 /// What happened in a second or a minute. Rates are by the second.
@@ -35,8 +37,10 @@ pub(super) struct Sample {
     pub(super) gets: [f32; 4],
     /// Bytes read from the device and written to it.
     pub(super) device_bytes: [f32; 2],
-    /// Bytes of live records, at the end.
-    pub(super) live_bytes: f32,
+    /// Bytes of live records, and entries, at the end.
+    pub(super) kept: [f32; 2],
+    /// Memory of the index, of write buffers, of the cache, bytes, at the end.
+    pub(super) memory_bytes: [f32; 3],
 }
 
 impl History {
@@ -72,7 +76,9 @@ impl Totals {
                 .map(|key| number("store", key)),
             device_bytes: ["device_read_bytes", "device_written_bytes"]
                 .map(|key| number("store", key)),
-            live_bytes: number("store", "flash_live_bytes"),
+            kept: ["flash_live_bytes", "entries"].map(|key| number("store", key)),
+            memory_bytes: ["index_bytes", "buffer_bytes", "cache_bytes"]
+                .map(|key| number("store", key)),
         }
     }
 }
@@ -122,7 +128,8 @@ impl entresol_page::Totals for Totals {
             calls: Calls { rates, ..Calls::default() },
             gets: passed.grown(before.gets, self.gets),
             device_bytes: passed.grown(before.device_bytes, self.device_bytes),
-            live_bytes: self.live_bytes as f32,
+            kept: self.kept.map(|level| level as f32),
+            memory_bytes: self.memory_bytes.map(|level| level as f32),
         }
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn nodes(look: &Value) -> Markup {
         h2 { "Nodes" }
         div.wide { table {
             thead { tr {
-                th { "Node" } th { "Cache" } th.n { "Entries" } th.n { "Full" } th.n { "Live" }
-                th.n { "Capacity" } th { "State" }
+                th { "Node" } th { "Cache" } th { "State" } th.n { "Entries" } th.n { "Full" }
+                th.n { "Live" } th.n { "Capacity" }
             } }
             tbody { @for (node, store) in rows.iter().take(ROWS_MAX) {
                 tr data-node=(said(&node["node"])) data-store=(said(&store["name"])) {
@@ -46,11 +46,12 @@ fn row(node: &Value, store: &Value) -> Markup {
     let shown = |path: &str, unit| html! { td.n { (figures.show(path, unit)) } };
     html! {
         @if let Some(failed) = node["failed"].as_str() {
-            td.soft colspan="5" { } td { "no answer: " (text_of(failed.as_bytes())) }
+            td { } td { "no answer: " (text_of(failed.as_bytes())) } td.soft colspan="4" { }
         } @else if store["name"].is_null() {
-            td.soft colspan="5" { } td { "no store on flash" }
+            td { } td { "no store on flash" } td.soft colspan="4" { }
         } @else {
             td { code { (said(&store["name"])) } }
+            td { (state(store)) }
             @if store["store"].is_object() {
                 (shown("/store/entries", Unit::Count))
                 td.n { (store::full(figures)) }
@@ -59,7 +60,6 @@ fn row(node: &Value, store: &Value) -> Markup {
             } @else {
                 td.soft colspan="4" { }
             }
-            td { (state(store)) }
         }
     }
 }

@@ -13,7 +13,8 @@ use super::samples::Samples;
 use super::stores::{Time, query, section, table};
 use super::trends::POINTS;
 
-/// Stores that are shown at length, where none is chosen: more would be slow to draw and to read.
+/// Stores with entries that are shown at length, where none is chosen: more would be slow to draw
+/// and to read.
 const SECTIONS_MAX: usize = 4;
 
 /// What is asked for.
@@ -61,7 +62,10 @@ impl Now<'_> {
     fn news(&self, time: Time) -> Markup {
         let (look, all) = (&self.look, stores(&self.look));
         let chosen = look["cache"].as_str();
-        let is_shown = |one: &&Value| chosen.is_none_or(|name| one["name"] == name);
+        let is_shown = |one: &&Value| match chosen {
+            Some(name) => one["name"] == name,
+            None => one["store"]["entries"] != 0,
+        };
         let shown: Vec<&Value> = all.iter().filter(is_shown).collect();
         let most = if chosen.is_some() { 1 } else { SECTIONS_MAX };
         html! {

@@ -36,15 +36,15 @@ pub(super) fn table(all: &[Value], span: Span) -> Markup {
         h2 { "Stores of this node" }
         div.wide { table {
             thead { tr {
-                th { "Cache" } th { "Template" } th.n { "Full" } th.n { "Live" } th.n { "Capacity" }
-                th.n { "Entries" } th.n { "Reads" } th.n { "Writes" } th.n { "Reads found" }
-                th.n { "Memory cap used" } th { "State" }
+                th { "Cache" } th { "State" } th { "Template" } th.n { "Full" } th.n { "Live" }
+                th.n { "Capacity" } th.n { "Entries" } th.n { "Reads" } th.n { "Writes" }
+                th.n { "Reads found" } th.n { "Memory cap used" }
             } }
             tbody { @for one in all {
                 tr data-store=(name(one)) {
                     td { a href=(address(one, span)) { code { (name(one)) } } }
-                    (row(one))
                     td { (state(one)) }
+                    (row(one))
                 }
             } }
         } }

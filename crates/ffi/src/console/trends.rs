@@ -1,6 +1,6 @@
 //! The charts: what a store did in the last ten minutes or the last day.
 
-use entresol_page::{Trend, Unit};
+use entresol_page::{Sampled, Trend, Unit};
 
 use super::history::Sample;
 
@@ -8,14 +8,14 @@ use super::history::Sample;
 pub(super) const POINTS: &str = "Charts have points by the second for the last ten minutes, by \
     the minute for the last day. Where a point is of several of them, it is their mean.";
 
-pub(super) const TRENDS: [Trend<Sample>; 4] = [
+pub(super) const TRENDS: [Trend<Sample>; 6] = [
     Trend {
         title: "Calls of the cache on this node",
         unit: Unit::Rate,
         lines: &[
-            ("reads", |one| entresol_page::Sampled::calls(one).rates[0]),
-            ("writes", |one| entresol_page::Sampled::calls(one).rates[1]),
-            ("removals", |one| entresol_page::Sampled::calls(one).rates[2]),
+            ("reads", |one| one.calls().rates[0]),
+            ("writes", |one| one.calls().rates[1]),
+            ("removals", |one| one.calls().rates[2]),
         ],
     },
     Trend {
@@ -33,9 +33,19 @@ pub(super) const TRENDS: [Trend<Sample>; 4] = [
         unit: Unit::ByteRate,
         lines: &[("read", |one| one.device_bytes[0]), ("written", |one| one.device_bytes[1])],
     },
+    Trend { title: "Live on the device", unit: Unit::Bytes, lines: &[("live", |one| one.kept[0])] },
     Trend {
-        title: "Live on the device",
+        title: "Entries on flash",
+        unit: Unit::Count,
+        lines: &[("entries", |one| one.kept[1])],
+    },
+    Trend {
+        title: "Memory",
         unit: Unit::Bytes,
-        lines: &[("live", |one| one.live_bytes)],
+        lines: &[
+            ("index", |one| one.memory_bytes[0]),
+            ("write buffers", |one| one.memory_bytes[1]),
+            ("cache", |one| one.memory_bytes[2]),
+        ],
     },
 ];

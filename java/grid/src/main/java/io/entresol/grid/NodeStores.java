@@ -9,7 +9,9 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.infinispan.Cache;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.configuration.cache.Configuration;
@@ -26,6 +28,8 @@ import org.infinispan.persistence.manager.PersistenceManager;
 final class NodeStores {
     /** Groups of segments in a map. */
     private static final int GROUPS = 480;
+    /** Stores that the page shows at length where none is chosen. */
+    private static final int MAPS = 4;
     private static final double NANOS_OF_A_MICROSECOND = 1_000;
     /** What the table of all nodes needs of each store. */
     private static final List<String> IN_SHORT = List.of("entries", "flash_live_bytes",
@@ -82,26 +86,47 @@ final class NodeStores {
 
     /** What is sampled. */
     static String figures(EmbeddedCacheManager manager) {
-        return of(manager).stream().map(NodeStores::sampled)
-                .collect(Collectors.joining(",", "{\"stores\":[", "]}"));
+        return array(of(manager).stream().map(found -> with(Json.object("name", found.name()),
+                measured(found)))).insert(0, "{\"stores\":").append('}').toString();
     }
 
-    /** Text, for the figures are that already and this is done each second. */
-    private static String sampled(Found found) {
-        String name = "{\"name\":" + Json.make(found.name());
-        return found.store() == null ? name + "}"
-                : name + ",\"store\":" + found.figures().json()
-                        + ",\"cache\":" + counted(found.cache()) + "}";
+    /** At length; of a cache that is chosen, or those that a page has room for, with a map. */
+    static String look(EmbeddedCacheManager manager, String chosen) {
+        AtomicInteger maps = new AtomicInteger();
+        return array(of(manager).stream().map(found -> {
+            boolean mapped = chosen == null
+                    ? found.store() != null && found.figures().entries() > 0
+                            && maps.getAndIncrement() < MAPS
+                    : chosen.equals(found.name());
+            return with(described(found), measured(found) + (mapped ? map(found) : ""));
+        })).toString();
     }
 
-    /** At length. */
-    static Json look(EmbeddedCacheManager manager) {
-        Json stores = Json.array();
-        of(manager).forEach(found -> stores.add(look(found)));
-        return stores;
+    private static StringBuilder array(Stream<String> stores) {
+        return new StringBuilder(stores.collect(Collectors.joining(",", "[", "]")));
     }
 
-    private static Json look(Found found) {
+    /** An object with further members, which are text already: reading them would cost more. */
+    private static String with(Json object, String members) {
+        String text = object.toString();
+        return text.substring(0, text.length() - 1) + members + "}";
+    }
+
+    private static String measured(Found found) {
+        return found.store() == null ? "" : ",\"store\":" + found.figures().json()
+                + ",\"cache\":" + counted(found.cache());
+    }
+
+    private static String map(Found found) {
+        try {
+            return found.store().segments(GROUPS).map(groups -> ",\"segments\":" + groups)
+                    .orElse("");
+        } catch (StoreException closed) {
+            return "";
+        }
+    }
+
+    private static Json described(Found found) {
         Json store = Json.object("name", found.name());
         if (found.store() == null) {
             return store.set("withdrew", found.withdrew());
@@ -110,16 +135,8 @@ final class NodeStores {
         store.set("template", Template.of(configuration).toString())
                 .set("device", found.store().devices().stream().map(String::valueOf)
                         .collect(Collectors.joining(", ")))
-                .set("memory", Json.object("cap_bytes", memoryBytes(configuration)))
-                .set("store", Json.read(found.figures().json()))
-                .set("cache", counted(found.cache()));
-        try {
-            found.store().segments(GROUPS).ifPresent(groups ->
-                    store.set("segments", Json.read(groups)));
-            setTrouble(store, found);
-        } catch (StoreException closed) {
-            // It stopped meanwhile.
-        }
+                .set("memory", Json.object("cap_bytes", memoryBytes(configuration)));
+        setTrouble(store, found);
         return store;
     }
 
@@ -141,8 +158,12 @@ final class NodeStores {
     }
 
     private static void setTrouble(Json store, Found found) {
-        found.store().trouble().ifPresent(trouble -> store.set("trouble",
-                Json.object("what", trouble.what(), "next", trouble.next())));
+        try {
+            found.store().trouble().ifPresent(trouble -> store.set("trouble",
+                    Json.object("what", trouble.what(), "next", trouble.next())));
+        } catch (StoreException closed) {
+            // It stopped meanwhile.
+        }
     }
 
     private static long memoryBytes(Configuration configuration) {

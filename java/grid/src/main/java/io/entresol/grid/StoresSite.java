@@ -95,7 +95,7 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
                 manager.getCacheManagerConfiguration().transport();
         Json look = Json.object("node", node, "cluster", transport.clusterName(),
                 "uptime_seconds", TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - begun),
-                "stores", NodeStores.look(manager), "nodes", nodes(),
+                "nodes", nodes(),
                 "foot", "Caches, counters and clients are in Infinispan's own console, at the port"
                         + " of Hot Rod and REST; its /metrics has these figures, too.");
         for (String name : List.of("span", "cache")) {
@@ -103,7 +103,9 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
                 look.set(name, parameters.get(name));
             }
         }
-        return new SqlServer.Page(HTML, HEADERS, console.show(part, look.toString()));
+        String stores = NodeStores.look(manager, parameters.get("cache"));
+        String text = "{\"stores\":" + stores + "," + look.toString().substring(1);
+        return new SqlServer.Page(HTML, HEADERS, console.show(part, text));
     }
 
     /** What all nodes of the view say in short, by their names. */

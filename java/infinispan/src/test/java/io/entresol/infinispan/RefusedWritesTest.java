@@ -311,6 +311,28 @@ public class RefusedWritesTest extends FolderTest {
         }
     }
 
+    /** Whoever looks at the store is told what writers were told. */
+    public void aStoreThatRefusedAWriteForWantOfRoomIsInTroubleUntilThereIsSome()
+            throws Exception {
+        try (DefaultCacheManager container = new DefaultCacheManager()) {
+            container.defineConfiguration("in trouble", flash().build());
+            Cache<String, Object> cache = container.getCache("in trouble");
+            EntresolStore<String, Object> store = TestingUtil.getFirstStore(cache);
+            assertTrue(store.trouble().isEmpty());
+            int kept = fill(cache);
+            StoreTrouble trouble = store.trouble().orElseThrow();
+            assertTrue(trouble.what().contains("is full on this node"), trouble.what());
+            assertTrue(trouble.next().contains("Remove entries"), trouble.next());
+            for (int key = 0; key < kept; key++) {
+                cache.remove("key " + key);
+            }
+            assertTrue(store.trouble().isEmpty(), "" + store.trouble());
+            assertFalse(store.devices().isEmpty());
+            cache.stop();
+            assertTrue(store.trouble().isEmpty() && store.segments(1).isEmpty());
+        }
+    }
+
     /** Puts values until the store has no more room; how many were told as done. */
     private static int fill(Cache<String, Object> cache) {
         for (int key = 0; key < 500; key++) {
