@@ -1,6 +1,6 @@
 //! The stores of all nodes.
 
-use entresol_page::{Figures, Unit, store, text_of};
+use entresol_page::{Figures, Grade, Unit, store, text_of};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -64,12 +64,15 @@ fn row(node: &Value, store: &Value) -> Markup {
     }
 }
 
-/// In a few words.
+/// In a word; the sentences stand above.
 pub(super) fn state(store: &Value) -> Markup {
+    let worst = problems::of(store).first().map(|problem| problem.grade);
     html! {
-        @match problems::of(store).first() {
+        @match worst {
             None => "healthy",
-            Some(problem) => span.wrong { (problem.what) },
+            Some(_) if store["withdrew"].is_string() => span.wrong { "withdrew" },
+            Some(Grade::Failure) => span.wrong { "failing" },
+            Some(Grade::Warning) => span.wrong { "look at this" },
         }
     }
 }

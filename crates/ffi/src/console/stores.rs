@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::look::said;
 use super::nodes::state;
+use super::problems;
 use super::samples::Samples;
 use super::trends::TRENDS;
 
@@ -81,10 +82,11 @@ pub(super) fn section(samples: &Samples, one: &Value, time: Time) -> Markup {
     html! {
         section.store data-store=(name(one)) {
             h2.title { "Cache " code { (name(one)) } }
-            p.soft {
-                (said(&one["template"])) @if let Some(device) = one["device"].as_str() {
-                    ", on " code { (text_of(device.as_bytes())) }
-                } ". State: " (state(one))
+            @for problem in problems::of(one) { p { span.wrong { (problem.what) } } }
+            @if let (Some(_), Some(device)) = (one["template"].as_str(), one["device"].as_str()) {
+                p.soft {
+                    (said(&one["template"])) ", on " code { (text_of(device.as_bytes())) }
+                }
             }
             @if one["store"].is_object() {
                 (tiles(figures))

@@ -208,7 +208,9 @@ fn a_store_that_its_node_withdrew_from_is_shown_as_failing_and_others_are_shown_
     let look = json!({"node": "n0", "stores": [gone, well]});
     let page = console.page(NOW, &look, 1);
     assert!(page.contains("Failing") && !page.contains("Healthy"), "{page}");
-    assert_eq!(page.matches("The node withdrew: its disk failed.").count(), 3, "{page}");
+    assert_eq!(page.matches("The node withdrew: its disk failed.").count(), 2, "{page}");
+    let row = "<code>gone</code></a></td><td><span class=\"wrong\">withdrew</span></td>";
+    assert!(page.contains(row), "{page}");
     assert!(page.contains("Cache gone: ") && !page.contains("Cache well: "));
     assert!(page.contains("<section class=\"store\" data-store=\"well\">"));
     // The one that is chosen, and one that is not there.
