@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Chromium looks at the consoles of `entresol serve` and `entresol volume serve` under loads."""
+"""Chromium looks at the consoles of `entresol serve`, `entresol volume serve` and a grid's stores
+under loads."""
 
 import argparse
 import base64
@@ -7,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -135,6 +137,11 @@ class Browser:
         self.driver.wait(TIMEOUT)
 
 
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Server:
     """An `entresol serve` whose console asks for a token."""
 
@@ -152,8 +159,7 @@ class Server:
         self.port, self.console = int(ports["port"]), f"http://127.0.0.1:{ports['admin']}/"
 
     def processor_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self.process.pid)
 
     def close(self):
         self.process.terminate()
@@ -257,6 +263,68 @@ class Guest:
         self.thread.join()
 
 
+class Grid:
+    """A node of a grid with a second one, and a cache whose name is a piece of a page."""
+
+    def __init__(self, program, directory):
+        self.program, self.directory = program, directory / "grid"
+        offset = next(offset for offset in range(20_000, 30_000, 500) if is_free(offset))
+        started = self.run("start", "--dir", self.directory, "--nodes", "2", "--port-offset", offset,
+                           "--memory", "512m", "--endpoint-capacity", "256MiB",
+                           "--endpoint-memory", "64MiB", "--detach")
+        self.pid = int(re.search(r"process (\d+)", started)[1])
+        self.port = int(re.search(r"RESP +127\.0\.0\.1:(\d+)", started)[1])
+        self.console = re.search(r"stores +(\S+)", started)[1]
+        self.run("deploy", HOSTILE, "--server", f"127.0.0.1:{11222 + offset}",
+                 "--capacity", "64MiB", "--memory", "32MiB")
+
+    def run(self, *arguments):
+        return subprocess.run([self.program, *map(str, arguments)], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+
+    def processor_seconds(self):
+        return processor_seconds(self.pid)
+
+    def close(self):
+        self.run("stop", "--dir", self.directory)
+
+
+def is_free(offset):
+    """Whether nobody has a port of two nodes."""
+    for port in (6379, 7800, 7840, 11211, 11222, 11765):
+        for node in (0, 100):
+            with socket.socket() as one:
+                try:
+                    one.bind(("127.0.0.1", port + offset + node))
+                except OSError:
+                    return False
+    return True
+
+
+class GridLoad(Load):
+    """Clients of a grid."""
+
+    def run(self, port, one):
+        def command(*words):
+            parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+            return f"*{len(words)}\r\n{parts}".encode()
+        address = ("127.0.0.1", port)
+        with socket.create_connection(address, TIMEOUT) as stream, stream.makefile("rwb") as file:
+            number = 0
+            while not self.ends.is_set():
+                for _ in range(100):
+                    number += 1
+                    key = f"key:{number * 7919 % 50_000}"
+                    if number % 3 == 0:
+                        file.write(command("SET", key, "v" * (300 + number % 900)))
+                    else:
+                        file.write(command("GET", f"key:{number * 7919 // (7 + one) % 50_000}"))
+                file.write(command("PING"))
+                file.flush()
+                while file.readline() != b"PONG\r\n":
+                    pass
+
+
 def sign_in(browser, server):
     browser.go(server.console)
     check("admin-token" in browser.script("return document.body.innerText"),
@@ -308,8 +376,8 @@ def key(browser):
     print("a look at a key: ok")
 
 
-def refreshes(browser, figure, expected):
-    figure = f"return document.querySelector('data[data-stat=\"{figure}\"]').value"
+def refreshes(browser, figure, expected, within="main"):
+    figure = f"return document.querySelector('{within} data[data-stat=\"{figure}\"]').value"
     before = browser.script(figure)
     until("newer figures", lambda: browser.script(figure) != before)
     title = browser.script("return document.title")
@@ -328,6 +396,29 @@ def volumes(browser, server, pictures):
     check(drawn > 12, f"the charts of volumes have {drawn} lines")
     check("Healthy" in browser.script("return document.querySelector('.state').innerText"),
           "the volumes are not healthy")
+
+
+def grid(browser, node, options):
+    """The page of a grid's stores, one of which has a piece of a page as its name."""
+    load = GridLoad(node.port)
+    try:
+        browser.go(node.console)
+        time.sleep(options.load)
+        first_paint(browser, node)
+        body = browser.script("return document.body.innerText")
+        check(HOSTILE in body and "node-1" in body, "a store or a node is not on the page")
+        refreshes(browser, "/store/gets", "Stores of node node-0", "[data-store=respCache]")
+        looks(browser, options.pictures, "grid")
+        drawn = browser.script("return document.querySelectorAll('.drawing polyline').length")
+        check(drawn > 12, f"the charts of stores have {drawn} lines")
+        browser.click("td a code")
+        until("the page of one store", lambda: "?cache=" in browser.script("return location.href"))
+        looks(browser, options.pictures, "grid-store")
+        check("Healthy" in browser.script("return document.querySelector('.state').innerText"),
+              "the stores are not healthy")
+    finally:
+        load.close()
+    processor(browser, node, options.idle)
 
 
 def processor(browser, server, seconds):
@@ -349,6 +440,7 @@ def processor(browser, server, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
+    parser.add_argument("--grid", type=pathlib.Path, help="the grid's program, if it is looked at")
     parser.add_argument("--load", type=float, default=15, help="seconds of load before the looks")
     parser.add_argument("--idle", type=float, default=30, help="seconds of each measurement")
     parser.add_argument("--pictures", type=pathlib.Path, help="a directory to leave pictures in")
@@ -377,9 +469,13 @@ def main():
                 volumes(browser, cached, options.pictures)
             finally:
                 guest.close()
+            processor(browser, server, options.idle)
+            if options.grid:
+                node = Grid(options.grid, directory)
+                stack.callback(node.close)
+                grid(browser, node, options)
             complaints = browser.complaints()
             check(not complaints, f"the browser complains: {complaints}")
-            processor(browser, server, options.idle)
         except Failed as error:
             print(f"failed: {error}")
             return 1

@@ -43,7 +43,10 @@ const SCRIPTS: &[Script] = &[
         name: "look",
         folder: "console",
         patience: Patience::Long,
-        arguments: ["target/checked/entresol", "target/checked/entresol"],
+        arguments: [
+            "target/checked/entresol",
+            "target/checked/entresol --grid java/grid/bin/entresol-grid",
+        ],
     },
 ];
 
