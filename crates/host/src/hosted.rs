@@ -21,6 +21,7 @@ mod pages;
 mod patience;
 mod roster;
 mod scan;
+mod segments;
 mod tables;
 mod waiters;
 mod workbench;
@@ -33,8 +34,8 @@ use std::time::Duration;
 
 use entresol_device::PendingIo;
 use entresol_tier::{
-    Error, Maintenance, Operation, Outcome, SegmentGroup, SegmentUse, Session, SessionOptions,
-    SpaceId, Statistics, Tiered, Timestamp,
+    Error, Maintenance, Operation, Outcome, SegmentUse, Session, SessionOptions, SpaceId,
+    Statistics, Tiered, Timestamp,
 };
 use entresol_tree::{Progress, TableFigures, Tree, TreeStatistics};
 use mio::{Events, Poll};
@@ -371,14 +372,6 @@ impl<O: Outbox> HostedStore<O> {
     /// Figures of each ordered table in memory; there is none before somebody asks for one.
     pub fn table_figures(&self) -> Vec<TableFigures> {
         self.tables.opened().map(|tree| tree.table_figures()).unwrap_or_default()
-    }
-
-    /// All segments in about so many groups of neighbours; `None` while the device is waited for.
-    ///
-    /// # Errors
-    /// The store is closed.
-    pub fn segment_groups(&self, groups_max: usize) -> Result<Option<Vec<SegmentGroup>>, Failure> {
-        Ok(self.tiered()?.store().segment_map(groups_max, FIGURES_WAIT).map(|map| map.groups))
     }
 
     /// The store's ordered tables, opened if nobody has asked for them before. They are maintained
