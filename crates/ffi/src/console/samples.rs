@@ -14,25 +14,28 @@ use super::look::stores;
 /// Stores that samples are kept of: some 200 KiB each.
 const STORES_MAX: usize = 64;
 
-/// The samples. Thread-safe; its lock is held while one of a store's is taken.
+/// The samples. Thread-safe; its lock is a leaf.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Mutex<BTreeMap<String, Arc<History>>>);
 
 impl Samples {
     /// Adds those of `figures`; those of stores that are not named any more go.
     pub(super) fn take(&self, figures: &Value, at: Duration) {
-        let mut histories = self.0.lock();
         let stores = stores(figures);
+        let mut looks = Vec::new();
+        let mut histories = self.0.lock();
         histories.retain(|name, _| stores.iter().any(|store| store["name"] == name.as_str()));
         for store in stores.iter().filter(|store| store["store"].is_object()) {
             let name = store["name"].as_str().unwrap_or_default();
             let totals = Totals::of(at, store);
             if let Some(history) = histories.get(name) {
-                history.look(totals);
+                looks.push((Arc::clone(history), totals));
             } else if histories.len() < STORES_MAX {
                 histories.insert(name.to_owned(), Arc::new(History::since(totals)));
             }
         }
+        drop(histories);
+        looks.into_iter().for_each(|(history, totals)| history.look(totals));
     }
 
     /// The latest second of a store.
