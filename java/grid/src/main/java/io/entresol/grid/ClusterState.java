@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -10,7 +11,6 @@ import org.infinispan.globalstate.GlobalConfigurationManager;
 import org.infinispan.globalstate.ScopedState;
 import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
 
 /** Infinispan's own cache with the list of the cluster's caches. */
 final class ClusterState {
@@ -46,7 +46,7 @@ final class ClusterState {
     }
 
     private static Cache<ScopedState, Object> cache(EmbeddedCacheManager manager) {
-        return SecurityActions.getCache(manager,
+        return Privileged.getCache(manager,
                 GlobalConfigurationManager.CONFIG_STATE_CACHE_NAME);
     }
 }

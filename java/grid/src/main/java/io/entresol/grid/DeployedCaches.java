@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import io.entresol.infinispan.recovery.Borrowed;
 import io.entresol.infinispan.recovery.Undeployed;
 import io.entresol.infinispan.recovery.UndeployedException;
@@ -30,7 +31,6 @@ import org.infinispan.configuration.parsing.ConfigurationBuilderHolder;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.globalstate.impl.OverlayLocalConfigurationStorage;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
 import org.infinispan.util.concurrent.BlockingManager;
 import org.jboss.logging.Logger;
 
@@ -83,14 +83,14 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
 
     /** Those of a node; empty before it comes to them. */
     static Optional<DeployedCaches> of(EmbeddedCacheManager manager) {
-        return Optional.ofNullable(NODES.get(GlobalComponentRegistry.of(manager)));
+        return Optional.ofNullable(NODES.get(Privileged.getRegistry(manager)));
     }
 
     @Override
     public void initialize(EmbeddedCacheManager manager, ConfigurationManager configurations,
             BlockingManager blocking) {
         super.initialize(manager, configurations, blocking);
-        Path folder = Path.of(SecurityActions.getCacheManagerConfiguration(manager)
+        Path folder = Path.of(Privileged.getCacheManagerConfiguration(manager)
                 .globalState().sharedPersistentLocation());
         kept = new KeptData(manager);
         saved = new SavedCaches(folder.resolve("caches.xml"), super.loadAllCaches());
@@ -125,9 +125,9 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
      */
     @Override
     public Map<String, Configuration> loadAllCaches() {
-        NODES.put(GlobalComponentRegistry.of(cacheManager), this);
+        NODES.put(Privileged.getRegistry(cacheManager), this);
         OtherNodes others = new OtherNodes(cacheManager);
-        Map<String, Configuration> made = saved.all();
+        Map<String, Configuration> made = Secured.all(cacheManager, saved.all());
         // First: what is deployed there after that is in what the cluster has.
         Optional<Set<String>> running = others.cachesOfRunning();
         Set<String> there = ClusterState.caches(cacheManager);
@@ -184,7 +184,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 blockingManager.supplyBlocking(() -> begin(name), name)).thenCompose(attempt -> {
             CompletionStage<Void> made;
             try {
-                made = super.createCache(name, template, configuration, NOT_SAVED);
+                made = super.createCache(name, template,
+                        Secured.in(cacheManager, configuration), NOT_SAVED);
             } catch (RuntimeException failure) {
                 made = CompletableFuture.failedFuture(failure);
             }
@@ -208,15 +209,15 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
      */
     private CompletionStage<Void> formerStart(String name, Configuration configuration) {
         CompletableFuture<Void> start = waiting.get(name);
-        Configuration former = SecurityActions.getCacheConfiguration(cacheManager, name);
-        return start == null || former == null || former.matches(configuration) ? done()
-                : start.copy().completeOnTimeout(null, PATIENCE_SECONDS, TimeUnit.SECONDS);
+        Configuration former = Privileged.getCacheConfiguration(cacheManager, name);
+        return start == null || former == null || Secured.saved(former).matches(configuration)
+                ? done() : start.copy().completeOnTimeout(null, PATIENCE_SECONDS, TimeUnit.SECONDS);
     }
 
     private Attempt begin(String name) {
         synchronized (stores) {
             boolean known = saved.has(name)
-                    || SecurityActions.getCacheConfiguration(cacheManager, name) != null;
+                    || Privileged.getCacheConfiguration(cacheManager, name) != null;
             if (attempts.size() >= FAILED_MAX) {
                 attempts.values().removeIf(each -> each.isRemoved());
             }
@@ -362,7 +363,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     private synchronized void takeBack(String name, Attempt attempt) {
         // A removal waits for who makes the cache, and else drops it itself.
         boolean isRemoved = attempt.isRemoved() && !attempt.isUnderWay();
-        if (isRemoved || SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
+        if (isRemoved || Privileged.getCacheConfiguration(cacheManager, name) == null) {
             return;
         }
         try {
@@ -375,10 +376,10 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         Cache<?, ?> cache = cacheManager.isRunning(name)
                 ? cacheManager.getCache(name, false) : null;
         if (cache != null) {
-            SecurityActions.stopCache(cache);
+            Privileged.stopCache(cache);
         }
         synchronized (stores) {
-            GlobalComponentRegistry.of(cacheManager).removeCache(name);
+            Privileged.getRegistry(cacheManager).removeCache(name);
             removeCacheSync(name, EnumSet.noneOf(CacheContainerAdmin.AdminFlag.class));
             if (!attempt.found()) {
                 StoreFiles.sweep(cacheManager, name,
@@ -419,7 +420,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 return;
             }
             if (isMaking(name)
-                    || SecurityActions.getCacheConfiguration(cacheManager, name) != null) {
+                    || Privileged.getCacheConfiguration(cacheManager, name) != null) {
                 throw new IllegalStateException("cache '" + name + "' is in use");
             }
             Set<Path> files = left.remove(name);
@@ -436,7 +437,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** Starts a cache that another node waits in, and that this one never heard of. */
     void take(String name, String xml) {
         boolean known = saved.has(name)
-                || SecurityActions.getCacheConfiguration(cacheManager, name) != null;
+                || Privileged.getCacheConfiguration(cacheManager, name) != null;
         if (refuses || known || !taken.add(name)) {
             return;
         }
@@ -449,7 +450,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     /** Has every node wait no longer for caches of others: the cluster is to be stopped. */
     static void giveBackEverywhere(EmbeddedCacheManager manager) {
         try {
-            SecurityActions.getClusterExecutor(manager)
+            Privileged.getClusterExecutor(manager)
                     .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                     .submitConsumer(givingBack(), (node, said, failure) -> {
                         if (failure != null) {
@@ -481,7 +482,7 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
     }
 
     private void save(String name) {
-        saved.put(name, configurationManager.getConfiguration(name, true));
+        saved.put(name, Secured.saved(configurationManager.getConfiguration(name, true)));
     }
 
     private void note(String name) {
@@ -508,15 +509,15 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
                 // It was dropped while others were started.
                 return false;
             }
-            if (SecurityActions.getCacheConfiguration(cacheManager, name) == null) {
-                SecurityActions.defineConfiguration(cacheManager, name, configuration);
+            if (Privileged.getCacheConfiguration(cacheManager, name) == null) {
+                Secured.define(cacheManager, name, configuration);
             }
             waiting.put(name, new CompletableFuture<>());
         }
         try (Borrowed others = beside ? Borrowed.begin(cacheManager, name) : null;
                 Offer told = Offer.begin(cacheManager, name,
                 Endpoints.xml(Map.of(name, configuration)))) {
-            SecurityActions.getCache(cacheManager, name);
+            Privileged.getCache(cacheManager, name);
             return true;
         } catch (CacheException failure) {
             if (isStopping()) {
@@ -547,8 +548,8 @@ public final class DeployedCaches extends OverlayLocalConfigurationStorage {
         }
         try {
             LOG.infof("Cache %s was deployed while this node was away: it takes part", name);
-            SecurityActions.defineConfiguration(cacheManager, name, read(name, xml));
-            SecurityActions.getCache(cacheManager, name);
+            Secured.define(cacheManager, name, read(name, xml));
+            Privileged.getCache(cacheManager, name);
         } catch (RuntimeException failure) {
             if (isStopping() || refuses) {
                 // What this node has may count once all start again: a stop takes nothing away.

@@ -22,6 +22,9 @@ final class Endpoints {
         Map<String, Configuration> caches = new LinkedHashMap<>();
         caches.put(RESP, with(asked, Encoding.RESP, List.of(0)).configuration());
         caches.put(MEMCACHED, with(asked, Encoding.BYTES, List.of()).configuration());
+        if (plan.users() != null) {
+            caches.replaceAll((name, cache) -> Secured.asking(cache));
+        }
         return xml(caches);
     }
 

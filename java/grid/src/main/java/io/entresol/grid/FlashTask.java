@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.manager.EmbeddedCacheManager;
 
@@ -15,7 +16,7 @@ public final class FlashTask extends GridTask {
     }
 
     @Override
-    public String call() {
+    String answer() {
         EmbeddedCacheManager manager = context().getCacheManager();
         Json caches = Json.object();
         for (NodeStores.Found found : NodeStores.of(manager)) {
@@ -23,7 +24,7 @@ public final class FlashTask extends GridTask {
                     ? Json.object(WITHDREW, found.withdrew())
                     : Json.read(found.figures().json()));
         }
-        String node = manager.getCacheManagerConfiguration().transport().nodeName();
+        String node = Privileged.getCacheManagerConfiguration(manager).transport().nodeName();
         return Json.object("node", node, "caches", caches).toString();
     }
 }

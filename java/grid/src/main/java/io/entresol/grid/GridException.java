@@ -2,7 +2,7 @@ package io.entresol.grid;
 
 /** A failure, with what to do next: a sentence for people. */
 public sealed class GridException extends RuntimeException permits RefusedException,
-        LateException {
+        ForbiddenException, LateException {
     private static final long serialVersionUID = 1;
 
     /** A sentence. */

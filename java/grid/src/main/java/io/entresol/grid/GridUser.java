@@ -113,6 +113,13 @@ record GridUser(String hashes, List<Role> roles) {
         }
     }
 
+    /** Why the user cannot have the name: nodes may take it for the role that has it. */
+    Optional<String> misnamed(String name) {
+        return Role.named(name).filter(role -> !roles.contains(role) && !roles.contains(Role.ADMIN))
+                .map(role -> "user '" + name + "' has the name of a role and not the role; give the"
+                        + " user another name, or the role");
+    }
+
     /** The line of a users file. */
     String line(String name) {
         return name + "=" + hashes + ROLES + names();

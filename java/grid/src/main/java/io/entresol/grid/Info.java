@@ -90,7 +90,7 @@ final class Info implements Callable<Integer> {
     private static Json unless(Supplier<Json> asked) {
         try {
             return asked.get();
-        } catch (RefusedException refused) {
+        } catch (RefusedException | ForbiddenException refused) {
             return Json.nil();
         }
     }

@@ -1,11 +1,12 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
+import org.infinispan.security.AuthorizationPermission;
 
 /** Makes every node keep the data of a cache that is about to be undeployed, or drop kept data. */
 public final class KeepTask extends GridTask {
@@ -18,11 +19,11 @@ public final class KeepTask extends GridTask {
 
     /** Makes the task, as the server does. */
     public KeepTask() {
-        super(NAME);
+        super(NAME, AuthorizationPermission.CREATE);
     }
 
     @Override
-    public String call() {
+    String answer() {
         EmbeddedCacheManager manager = context().getCacheManager();
         Map<String, ?> parameters = context().getParameters().orElseThrow();
         String name = String.valueOf(parameters.get("name"));
@@ -33,13 +34,13 @@ public final class KeepTask extends GridTask {
             } else if (step == Step.DROP) {
                 there.kept().left(name);
                 KeptData.strike(manager, name);
-                if (SecurityActions.getCacheConfiguration(manager, name) == null) {
+                if (Privileged.getCacheConfiguration(manager, name) == null) {
                     there.sweep(name);
                 }
             }
         });
         Json said = Json.object("node",
-                manager.getCacheManagerConfiguration().transport().nodeName());
+                Privileged.getCacheManagerConfiguration(manager).transport().nodeName());
         KeptData.facts(manager, name).ifPresent(facts -> said.set(KEPT, facts));
         return said.toString();
     }

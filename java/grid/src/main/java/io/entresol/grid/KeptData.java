@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import io.entresol.infinispan.UndeployedDevices;
 import io.entresol.infinispan.recovery.SyncedFile;
 import java.io.IOException;
@@ -13,9 +14,7 @@ import org.infinispan.Cache;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.cache.EncodingConfiguration;
-import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
 
 /**
  * The data of caches that were undeployed without them: a note of each such cache, in the folder of
@@ -55,12 +54,12 @@ final class KeptData {
 
     /** Has the next removal of the cache leave its data, and writes the note before. */
     void begin(String cache) {
-        Configuration configuration = SecurityActions.getCacheConfiguration(manager, cache);
+        Configuration configuration = Privileged.getCacheConfiguration(manager, cache);
         if (configuration == null) {
             throw new IllegalStateException("cache '" + cache + "' is not there");
         }
         boolean named = UndeployedDevices.of(
-                SecurityActions.getCacheManagerConfiguration(manager))
+                Privileged.getCacheManagerConfiguration(manager))
                 .ownFiles(cache, configuration).isEmpty();
         Path note = note(manager, cache);
         try {
@@ -81,9 +80,9 @@ final class KeptData {
     void leave(String cache) {
         Cache<?, ?> open = manager.isRunning(cache) ? manager.getCache(cache, false) : null;
         if (open != null) {
-            SecurityActions.stopCache(open);
+            Privileged.stopCache(open);
         }
-        GlobalComponentRegistry.of(manager).removeCache(cache);
+        Privileged.getRegistry(manager).removeCache(cache);
     }
 
     /** Ends a removal: the next one drops the data, unless it is told to keep them. */

@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import io.entresol.grid.resp.RespFront;
+import io.entresol.infinispan.Privileged;
 import io.entresol.jdbc.SqlServer;
 import io.entresol.jdbc.TlsFiles;
 import java.io.IOException;
@@ -19,10 +20,11 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLParameters;
+import javax.security.auth.Subject;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.persistence.spi.PersistenceException;
-import org.infinispan.security.actions.SecurityActions;
+import org.infinispan.security.GroupPrincipal;
 import org.infinispan.server.ExitStatus;
 import org.infinispan.server.Server;
 import org.infinispan.server.configuration.ServerConfiguration;
@@ -30,6 +32,7 @@ import org.infinispan.server.configuration.security.RealmConfiguration;
 import org.jboss.logging.Logger;
 import org.wildfly.security.auth.server.RealmUnavailableException;
 import org.wildfly.security.auth.server.SecurityDomain;
+import org.wildfly.security.auth.server.SecurityIdentity;
 import org.wildfly.security.evidence.PasswordGuessEvidence;
 
 /**
@@ -120,23 +123,37 @@ public final class Node {
         sql = SqlServer.start(server.getCacheManager(),
                 InetAddress.getByName(plan.getProperty("entresol.bind")),
                 ports(plan::getProperty).sql(), new SqlServer.Access(
-                        realm.equals(OPEN) ? null : this::knows,
+                        realm.equals(OPEN) ? null : new Users(),
                         tls.isPresent() ? realm(realm).serverSSLContext() : null, demanded),
                 stores);
     }
 
     private RealmConfiguration realm(String name) {
-        return SecurityActions.getCacheManagerConfiguration(server.getCacheManager())
+        return Privileged.getCacheManagerConfiguration(server.getCacheManager())
                 .module(ServerConfiguration.class).security().realms().getRealm(name);
     }
 
-    private boolean knows(String name, String password) {
-        SecurityDomain domain = realm(USERS).serverSecurityRealm().getSecurityDomain();
-        try {
-            domain.authenticate(name, new PasswordGuessEvidence(password.toCharArray()));
-            return true;
-        } catch (RealmUnavailableException | SecurityException refused) {
-            return false;
+    /** Those of Infinispan's realm, with what it takes for their roles. */
+    private final class Users implements SqlServer.Users {
+        @Override
+        public boolean know(String name, String password) {
+            return login(name, password) != null;
+        }
+
+        @Override
+        public Subject login(String name, String password) {
+            SecurityDomain domain = realm(USERS).serverSecurityRealm().getSecurityDomain();
+            try {
+                SecurityIdentity user = domain.authenticate(name,
+                        new PasswordGuessEvidence(password.toCharArray()));
+                Subject subject = new Subject();
+                subject.getPrincipals().add(user.getPrincipal());
+                user.getRoles().forEach(role ->
+                        subject.getPrincipals().add(new GroupPrincipal(role)));
+                return subject;
+            } catch (RealmUnavailableException | SecurityException refused) {
+                return null;
+            }
         }
     }
 

@@ -1,12 +1,12 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import java.io.Serializable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
 import org.jboss.logging.Logger;
 
 /**
@@ -44,7 +44,7 @@ final class Offer implements AutoCloseable {
 
     private static void tell(EmbeddedCacheManager manager, String cache, String configuration) {
         try {
-            SecurityActions.getClusterExecutor(manager)
+            Privileged.getClusterExecutor(manager)
                     .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                     .submitConsumer(told(cache, configuration), (node, said, failure) -> {
                         if (failure != null) {

@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import java.io.Serializable;
 import java.util.Collection;
 import java.util.List;
@@ -17,7 +18,6 @@ import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.remoting.transport.Address;
-import org.infinispan.security.actions.SecurityActions;
 import org.jboss.logging.Logger;
 
 /**
@@ -91,7 +91,7 @@ final class OtherNodes {
                 return said;
             }
             try {
-                SecurityActions.getClusterExecutor(manager)
+                Privileged.getClusterExecutor(manager)
                         .filterTargets(each -> !each.equals(own))
                         .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                         .submitConsumer(saying(), (node, text, failure) -> {

@@ -15,6 +15,8 @@ import java.time.Duration;
 import java.util.Base64;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 import org.infinispan.commons.dataconversion.internal.Json;
@@ -25,6 +27,8 @@ public final class Rest {
     private static final int PORT_MAX = 65_535;
     private static final int UNKNOWN = 401;
     private static final int FORBIDDEN = 403;
+
+    private static final Pattern LACKING = Pattern.compile("lacks '([A-Z_]+)'");
 
     private final String server;
     private final String user;
@@ -116,15 +120,18 @@ public final class Rest {
         if (status < 400) {
             return answer;
         }
-        if (status == UNKNOWN || status == FORBIDDEN) {
-            throw new GridException(refusal(method + " " + path, status));
+        // A task that lacks a permission fails, for all that REST knows.
+        String permission = permission(answer.body());
+        if (status == UNKNOWN || status == FORBIDDEN || !permission.isEmpty()) {
+            String told = refusal(method + " " + path, status, permission);
+            throw status == UNKNOWN ? new GridException(told) : new ForbiddenException(told);
         }
         throw new RefusedException("node " + server + " refused " + method + " " + path
                 + " (status " + status + "): " + reason(answer.body()));
     }
 
     /** Whoever named a user need not be told to name one. */
-    private String refusal(String asked, int status) {
+    private String refusal(String asked, int status, String permission) {
         String node = "node " + server;
         if (user == null) {
             return node + " lets in users only (status " + status + "); name one: --user NAME, and"
@@ -135,8 +142,14 @@ public final class Rest {
                         + "); name another: --user NAME, or mend the password in"
                         + " ENTRESOL_GRID_PASSWORD or --password"
                 : node + " does not let user '" + user + "' do " + asked + " (status " + status
-                        + "); name one who may: --user NAME, or give '" + user
-                        + "' the permission there";
+                        + "); name one who may: --user NAME, or give '" + user + "' a role with"
+                        + " the permission " + permission + "in the file of --users";
+    }
+
+    /** Infinispan names it within its sentence, if it says any. */
+    private static String permission(String body) {
+        Matcher named = LACKING.matcher(body);
+        return named.find() ? named.group(1) + " " : "";
     }
 
     private HttpResponse<String> send(String method, String path, String contentType,

@@ -19,6 +19,13 @@ final class ServerXml {
         }
         if (plan.users() != null) {
             // REST clients give name and password as they are; unasked, a server takes digests.
+            xml = replaced(xml, "<global-state>", "<security><authorization"
+                    + " audit-logger=\"org.infinispan.security.audit.NullAuditLogger\">"
+                    + "<identity-role-mapper/></authorization></security><global-state>");
+            xml = replaced(xml, "<hotrod-connector/>", "<hotrod-connector><authentication><sasl"
+                    + " mechanisms=\"SCRAM-SHA-512 SCRAM-SHA-384 SCRAM-SHA-256"
+                    + (plan.tls() == null ? "" : " PLAIN") + "\" server-name=\"infinispan\"/>"
+                    + "</authentication></hotrod-connector>");
             xml = replaced(xml, "<rest-connector/>", "<rest-connector><authentication"
                     + " mechanisms=\"BASIC\"/></rest-connector>");
         }

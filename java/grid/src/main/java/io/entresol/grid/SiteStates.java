@@ -17,6 +17,7 @@ final class SiteStates {
     static final String AWAY = "away";
 
     private final Rest rest;
+    /** Null if the nodes were not asked for those. */
     private final Set<String> heard;
 
     private SiteStates(Rest rest, Set<String> heard) {
@@ -25,13 +26,14 @@ final class SiteStates {
     }
 
     static SiteStates ask(Rest rest) {
+        List<Json> nodes = Caches.tell(rest, NodeTask.NAME);
         Set<String> heard = new HashSet<>();
-        for (Json node : Caches.tell(rest, NodeTask.NAME)) {
+        for (Json node : nodes) {
             if (node.has(NodeTask.SITES)) {
                 node.at(NodeTask.SITES).asJsonList().forEach(site -> heard.add(site.asString()));
             }
         }
-        return new SiteStates(rest, heard);
+        return new SiteStates(rest, nodes.isEmpty() ? null : heard);
     }
 
     /** Of each site that changes of a cache go to: online, away, or what Infinispan calls it. */
@@ -40,7 +42,8 @@ final class SiteStates {
         if (configuration.has("backups")) {
             rest.get(Rest.cache(cache) + "/x-site/backups").asJsonMap().forEach((site, said) -> {
                 String state = said.at("status").asString();
-                states.put(site, state.equals(ONLINE) && !heard.contains(site) ? AWAY : state);
+                boolean away = state.equals(ONLINE) && heard != null && !heard.contains(site);
+                states.put(site, away ? AWAY : state);
             });
         }
         return states;

@@ -80,7 +80,8 @@ final class Start implements Callable<Integer> {
     private String otherSite;
 
     @Option(names = "--users", paramLabel = "FILE",
-            description = "lines NAME=PASSWORD: who may connect; needed beyond this machine")
+            description = "who may connect, a user a line: NAME=PASSWORD, or a line of"
+                    + " entresol-grid user add; needed beyond this machine")
     private Path users;
 
     @Option(names = "--tls-cert", paramLabel = "FILE",
@@ -287,7 +288,8 @@ final class Start implements Callable<Integer> {
         System.out.printf("  Hot Rod, REST  %s%n", main);
         System.out.printf("  RESP           %s:%d%n", address, facts.at("resp").asInteger());
         System.out.printf("  memcached      %s:%d%n", address, facts.at("memcached").asInteger());
-        System.out.printf("  SQL            %s://%s:%d%n", http, address, facts.at("sql").asInteger());
+        System.out.printf("  SQL            %s://%s:%d%n", http, address,
+                facts.at("sql").asInteger());
         System.out.printf("  stores         %s://%s:%d/%n", http, address,
                 facts.at("sql").asInteger());
         System.out.printf("  console        %s://%s/console/%n", http, main);

@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import io.entresol.Store;
+import io.entresol.infinispan.Privileged;
 import io.entresol.infinispan.UndeployedDevices;
 import io.entresol.infinispan.recovery.WithdrawalMark;
 import java.io.IOException;
@@ -17,7 +18,6 @@ import org.infinispan.configuration.cache.Configuration;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.persistence.PersistenceUtil;
-import org.infinispan.security.actions.SecurityActions;
 
 /**
  * The files of a cache's store in its node's folder, or in the folder that its configuration names.
@@ -34,10 +34,10 @@ final class StoreFiles {
 
     /** The same, and what it has where its configuration, which is there still, names a folder. */
     static Set<Path> configured(EmbeddedCacheManager manager, String cache) {
-        Configuration configuration = SecurityActions.getCacheConfiguration(manager, cache);
+        Configuration configuration = Privileged.getCacheConfiguration(manager, cache);
         Set<Path> files = new HashSet<>(Set.of(of(manager, cache)));
         if (configuration != null) {
-            files.addAll(UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(manager))
+            files.addAll(UndeployedDevices.of(Privileged.getCacheManagerConfiguration(manager))
                     .ownFiles(cache, configuration));
         }
         return files;
@@ -48,16 +48,16 @@ final class StoreFiles {
      * not count then. The removal of an open cache empties its store.
      */
     static void noteDevices(EmbeddedCacheManager manager, String cache) {
-        Configuration configuration = SecurityActions.getCacheConfiguration(manager, cache);
+        Configuration configuration = Privileged.getCacheConfiguration(manager, cache);
         if (configuration != null && !manager.isRunning(cache)) {
             Map<String, Configuration> others = new HashMap<>();
             for (String other : manager.getCacheConfigurationNames()) {
-                Configuration its = SecurityActions.getCacheConfiguration(manager, other);
+                Configuration its = Privileged.getCacheConfiguration(manager, other);
                 if (its != null && !other.equals(cache)) {
                     others.put(other, its);
                 }
             }
-            UndeployedDevices.of(SecurityActions.getCacheManagerConfiguration(manager))
+            UndeployedDevices.of(Privileged.getCacheManagerConfiguration(manager))
                     .note(cache, configuration, others);
         }
     }
@@ -72,7 +72,7 @@ final class StoreFiles {
         Set<Path> others = manager.getCacheConfigurationNames().stream()
                 .filter(name -> !name.equals(cache))
                 .flatMap(name -> configured(manager, name).stream()).collect(Collectors.toSet());
-        GlobalConfiguration global = SecurityActions.getCacheManagerConfiguration(manager);
+        GlobalConfiguration global = Privileged.getCacheManagerConfiguration(manager);
         for (Path file : files) {
             if (!others.contains(file)) {
                 remove(global, cache, file);
@@ -94,6 +94,6 @@ final class StoreFiles {
 
     private static Path folder(EmbeddedCacheManager manager, String cache) {
         return PersistenceUtil.getQualifiedLocation(
-                SecurityActions.getCacheManagerConfiguration(manager), null, cache, "entresol");
+                Privileged.getCacheManagerConfiguration(manager), null, cache, "entresol");
     }
 }

@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import io.entresol.StoreConsole;
+import io.entresol.infinispan.Privileged;
 import io.entresol.jdbc.SqlServer;
 import java.io.Serializable;
 import java.net.InetAddress;
@@ -19,9 +20,12 @@ import java.util.function.UnaryOperator;
 import org.infinispan.commons.CacheException;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.configuration.global.TransportConfiguration;
+import org.infinispan.entresol.Trusted;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.remoting.transport.Address;
-import org.infinispan.security.actions.SecurityActions;
+import org.infinispan.security.AuthorizationPermission;
+import org.infinispan.security.Security;
+import org.infinispan.security.impl.Authorizer;
 import org.jboss.logging.Logger;
 
 /**
@@ -58,14 +62,14 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
 
     StoresSite(EmbeddedCacheManager manager) {
         this.manager = manager;
-        node = manager.getCacheManagerConfiguration().transport().nodeName();
+        node = Privileged.getCacheManagerConfiguration(manager).transport().nodeName();
         console = new StoreConsole("Stores of node " + node);
         sampling.scheduleAtFixedRate(this::sample, 0, 1, TimeUnit.SECONDS);
     }
 
     private void sample() {
         try {
-            console.take(NodeStores.figures(manager));
+            console.take(Trusted.call(() -> NodeStores.figures(manager)));
             told = "";
         } catch (RuntimeException failure) {
             // As while a cache stops; charts have a gap then.
@@ -90,9 +94,14 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
         });
     }
 
+    /** For users who may look at figures; where there are no users it is for all. */
     private SqlServer.Page look(StoreConsole.Part part, Map<String, String> parameters) {
+        if (Security.getSubject() != null) {
+            Privileged.getComponent(manager, Authorizer.class)
+                    .checkPermission(Security.getSubject(), AuthorizationPermission.MONITOR);
+        }
         TransportConfiguration transport =
-                manager.getCacheManagerConfiguration().transport();
+                Privileged.getCacheManagerConfiguration(manager).transport();
         Json look = Json.object("node", node, "cluster", transport.clusterName(),
                 "uptime_seconds", TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - begun),
                 "nodes", nodes(),
@@ -122,7 +131,7 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
         List<Address> view = manager.getMembers() == null ? List.of() : manager.getMembers();
         try {
             if (view.size() > 1) {
-                SecurityActions.getClusterExecutor(manager)
+                Privileged.getClusterExecutor(manager)
                         .filterTargets(each -> !each.equals(manager.getAddress()))
                         .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                         .submitConsumer(saying(), (address, text, failure) -> {
@@ -151,12 +160,12 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
     /** Runs on each node. */
     private static Function<EmbeddedCacheManager, String> saying() {
         return (Function<EmbeddedCacheManager, String> & Serializable)
-                manager -> said(manager).toString();
+                manager -> Trusted.call(() -> said(manager).toString());
     }
 
     private static Json said(EmbeddedCacheManager manager) {
         return Json.object(
-                "node", manager.getCacheManagerConfiguration().transport().nodeName(),
+                "node", Privileged.getCacheManagerConfiguration(manager).transport().nodeName(),
                 "page", place(System::getProperty), "stores", NodeStores.inShort(manager));
     }
 

@@ -1,5 +1,7 @@
 package io.entresol.grid;
 
+import org.infinispan.security.AuthorizationPermission;
+
 /**
  * Removes the file of a dropped cache's store on every node: Infinispan empties the store of such a
  * cache, but never tells the store that it is no longer needed. Named devices stay.
@@ -9,11 +11,11 @@ public final class SweepTask extends GridTask {
 
     /** As the server makes it. */
     public SweepTask() {
-        super(NAME);
+        super(NAME, AuthorizationPermission.CREATE);
     }
 
     @Override
-    public String call() {
+    String answer() {
         String name = String.valueOf(context().getParameters().orElseThrow().get("name"));
         // A node that has not come to its caches yet is as one that is away: it finds out itself.
         DeployedCaches.of(context().getCacheManager())

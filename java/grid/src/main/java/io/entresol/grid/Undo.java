@@ -1,5 +1,6 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import java.io.Serializable;
 import java.util.EnumSet;
 import java.util.Objects;
@@ -14,13 +15,11 @@ import java.util.stream.Stream;
 import org.infinispan.Cache;
 import org.infinispan.commons.TimeoutException;
 import org.infinispan.commons.api.CacheContainerAdmin;
-import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.globalstate.GlobalConfigurationManager;
 import org.infinispan.globalstate.ScopedState;
 import org.infinispan.globalstate.impl.CacheState;
 import org.infinispan.globalstate.impl.GlobalConfigurationManagerImpl;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
 import org.jboss.logging.Logger;
 
 /**
@@ -138,7 +137,7 @@ final class Undo {
     private static <T> Queue<T> everywhere(EmbeddedCacheManager manager,
             Function<EmbeddedCacheManager, T> each) {
         Queue<T> said = new ConcurrentLinkedQueue<>();
-        SecurityActions.getClusterExecutor(manager).timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
+        Privileged.getClusterExecutor(manager).timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                 .<T>submitConsumer(each, (node, one, failure) -> {
                     if (failure != null) {
                         throw new CompletionException("node " + node, failure);
@@ -175,7 +174,7 @@ final class Undo {
     }
 
     private static GlobalConfigurationManager configurations(EmbeddedCacheManager manager) {
-        return GlobalComponentRegistry.componentOf(manager, GlobalConfigurationManager.class);
+        return Privileged.getComponent(manager, GlobalConfigurationManager.class);
     }
 
     private static ScopedState key(String cache) {

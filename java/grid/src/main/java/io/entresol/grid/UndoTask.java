@@ -1,11 +1,13 @@
 package io.entresol.grid;
 
+import io.entresol.infinispan.Privileged;
 import io.entresol.infinispan.Unopened;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import org.infinispan.commons.dataconversion.internal.Json;
 import org.infinispan.manager.EmbeddedCacheManager;
+import org.infinispan.security.AuthorizationPermission;
 
 /**
  * Asks every node whether it has and runs a cache, or takes one back that is being deployed: JSON
@@ -32,16 +34,16 @@ public final class UndoTask extends GridTask {
 
     /** As the server makes it. */
     public UndoTask() {
-        super(NAME);
+        super(NAME, AuthorizationPermission.CREATE);
     }
 
     @Override
-    public String call() {
+    String answer() {
         EmbeddedCacheManager manager = context().getCacheManager();
         Map<String, ?> parameters = context().getParameters().orElseThrow();
         String name = String.valueOf(parameters.get("name"));
         Json said = Json.object("node",
-                manager.getCacheManagerConfiguration().transport().nodeName());
+                Privileged.getCacheManagerConfiguration(manager).transport().nodeName());
         String deployment = Objects.toString(parameters.get(DEPLOYMENT), "");
         Optional<DeployedCaches> caches = DeployedCaches.of(manager);
         switch (String.valueOf(parameters.get("step"))) {
@@ -52,7 +54,7 @@ public final class UndoTask extends GridTask {
                     .set(FAILED, there.failed(name)).set(MAKES, there.isMaking(name))
                     .set(ATTEMPT, there.attempt(name)));
         }
-        Unopened.reason(manager.getCacheManagerConfiguration(), name)
+        Unopened.reason(Privileged.getCacheManagerConfiguration(manager), name)
                 .ifPresent(reason -> said.set(REASON, reason));
         return said.toString();
     }

@@ -64,7 +64,11 @@ final class UserCommand implements Callable<Integer> {
             List<GridUser.Role> named = roles.stream().map(each -> GridUser.Role.named(each)
                     .orElseThrow(() -> new GridException("--role is '" + each + "'; expected one"
                             + " of " + GridUser.Role.all()))).toList();
-            String line = GridUser.of(password(), named).line(name);
+            GridUser user = GridUser.of(password(), named);
+            user.misnamed(name).ifPresent(why -> {
+                throw new GridException(why);
+            });
+            String line = user.line(name);
             if (users == null) {
                 System.out.println(line);
             } else {

@@ -38,7 +38,11 @@ final class UserLines {
                         + ": expected NAME=PASSWORD, or a line of entresol-grid user add");
             }
             try {
-                users.put(name, GridUser.parse(rest));
+                GridUser user = GridUser.parse(rest);
+                user.misnamed(name).ifPresent(why -> {
+                    throw new IllegalArgumentException(why);
+                });
+                users.put(name, user);
             } catch (IllegalArgumentException mistake) {
                 throw new GridException("--users " + file + " line " + number + ": "
                         + mistake.getMessage(), mistake);

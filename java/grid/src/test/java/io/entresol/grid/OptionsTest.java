@@ -145,7 +145,9 @@ class OptionsTest {
             {"\nada=scram-sha-256:secret\n", "line 2: the hash of the password cannot be read"},
             {"ada=scram-sha-secret roles=admin\n", "line 1: the hash"},
             {GridUser.of("secret", List.of()).line("ada").replace("admin", "boss"),
-                "line 1: 'boss' is no role; expected some of admin, deployer"}, {"ada=gr\u00fcn", "no text in UTF-8"}};
+                "line 1: 'boss' is no role; expected some of admin, deployer"},
+            {GridUser.of("secret", List.of(GridUser.Role.MONITOR)).line("deployer"),
+                "line 1: user 'deployer' has the name of a role"}, {"ada=gr\u00fcn", "no text in UTF-8"}};
         String offset = "" + TestGrid.freeOffset(5000);
         for (String[] mistake : mistakes) {
             Path users = Files.writeString(folder.resolve("users"), mistake[0],

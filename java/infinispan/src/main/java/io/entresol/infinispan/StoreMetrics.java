@@ -62,7 +62,7 @@ final class StoreMetrics implements AutoCloseable {
         StoreMetrics published = new StoreMetrics(store);
         if (context.getCache().getCacheConfiguration().statistics().enabled()) {
             GlobalComponentRegistry container =
-                    GlobalComponentRegistry.of(context.getCache().getCacheManager());
+                    Privileged.getRegistry(context.getCache().getCacheManager());
             published.measure(container.getComponent(MetricsCollector.class),
                     context.getCache().getName(), memoryBytes);
             published.manage(container.getComponent(CacheManagerJmxRegistration.class), context);

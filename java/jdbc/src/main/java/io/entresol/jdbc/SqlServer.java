@@ -13,6 +13,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
+import javax.security.auth.Subject;
 import org.apache.calcite.avatica.remote.Driver.Serialization;
 import org.apache.calcite.avatica.remote.LocalService;
 import org.apache.calcite.avatica.server.HttpServer;
@@ -27,8 +28,9 @@ import org.infinispan.manager.EmbeddedCacheManager;
 
 /**
  * Serves the caches of a container to {@code jdbc:entresol:remote:http://HOST:PORT}. A client that
- * it lets in may read and write all of them. Without users these are all clients that reach the
- * port; the server listens on the loopback interface unless told otherwise.
+ * it lets in may read and write all of them, unless they ask for permissions. Without users these
+ * are all clients that reach the port; the server listens on the loopback interface unless told
+ * otherwise.
  */
 public final class SqlServer implements AutoCloseable {
     private static final AtomicLong STARTED = new AtomicLong();
@@ -37,11 +39,22 @@ public final class SqlServer implements AutoCloseable {
     public interface Users {
         /** Whether there is such a user with this password. */
         boolean know(String name, String password);
+
+        /**
+         * The user, as the caches of a container ask whether somebody may read or write; null: not
+         * let in.
+         */
+        default Subject login(String name, String password) {
+            return know(name, password) ? new Subject() : null;
+        }
     }
 
     /** What browsers are shown on the port; clients of SQL ask for nothing by GET. */
     public interface Site {
-        /** The answer to a GET, with the parameters of its query; empty: there is none. */
+        /**
+         * The answer to a GET, with the parameters of its query; empty: there is none. A
+         * {@link SecurityException}: the user may not see it.
+         */
         Optional<Page> page(String path, Map<String, String> parameters);
     }
 
@@ -79,7 +92,8 @@ public final class SqlServer implements AutoCloseable {
                 }
             }
             if (users != null) {
-                server.insertHandler(Login.of(users::know));
+                server.insertHandler(Login.asUser());
+                server.insertHandler(Login.of(users::login));
             }
         }
     }

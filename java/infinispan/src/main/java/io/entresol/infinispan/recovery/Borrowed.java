@@ -1,5 +1,6 @@
 package io.entresol.infinispan.recovery;
 
+import io.entresol.infinispan.Privileged;
 import java.util.Optional;
 import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
@@ -22,7 +23,7 @@ public final class Borrowed implements AutoCloseable {
 
     /** Before the cache is started. */
     public static Borrowed begin(EmbeddedCacheManager manager, String cache) {
-        Borrowed borrowed = new Borrowed(GlobalComponentRegistry.of(manager), cache);
+        Borrowed borrowed = new Borrowed(Privileged.getRegistry(manager), cache);
         ALL.add(borrowed.container, cache, borrowed);
         return borrowed;
     }

@@ -1,6 +1,7 @@
 package io.entresol.infinispan.recovery;
 
 import io.entresol.infinispan.EntresolStoreConfiguration;
+import io.entresol.infinispan.Privileged;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -24,7 +25,6 @@ import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.partitionhandling.AvailabilityMode;
 import org.infinispan.registry.InternalCacheRegistry;
 import org.infinispan.remoting.transport.Address;
-import org.infinispan.security.actions.SecurityActions;
 
 /**
  * A node that was told to stop: it serves until its leaving loses nothing. Infinispan itself lets a
@@ -86,7 +86,7 @@ public final class Leaving {
     /** From here on the other nodes hear that this one was told to stop. */
     public static Leaving begin(EmbeddedCacheManager manager) {
         Leaving leaving = new Leaving(manager);
-        TOLD.put(GlobalComponentRegistry.of(manager), leaving);
+        TOLD.put(Privileged.getRegistry(manager), leaving);
         return leaving;
     }
 
@@ -134,8 +134,8 @@ public final class Leaving {
             if (cache == null) {
                 continue;
             }
-            AdvancedCache<?, ?> there = SecurityActions.getUnwrappedCache(cache).getAdvancedCache();
-            Configuration configuration = SecurityActions.getCacheConfiguration(there);
+            AdvancedCache<?, ?> there = Privileged.getUnwrappedCache(cache);
+            Configuration configuration = there.getCacheConfiguration();
             if (there.getDistributionManager() != null && counts(there, configuration)) {
                 shares.add(share(name, there, configuration));
             }
@@ -183,7 +183,7 @@ public final class Leaving {
 
     private static Set<String> names(EmbeddedCacheManager manager) {
         Set<String> names = new HashSet<>(manager.getCacheNames());
-        names.addAll(GlobalComponentRegistry.componentOf(manager, InternalCacheRegistry.class)
+        names.addAll(Privileged.getComponent(manager, InternalCacheRegistry.class)
                 .getInternalCacheNames());
         return names;
     }
@@ -191,7 +191,7 @@ public final class Leaving {
     /** Runs on the node that is asked. */
     private static Function<EmbeddedCacheManager, String> saying() {
         return (Function<EmbeddedCacheManager, String> & Serializable) asked -> {
-            Leaving leaving = TOLD.get(GlobalComponentRegistry.of(asked));
+            Leaving leaving = TOLD.get(Privileged.getRegistry(asked));
             Set<String> sound = new HashSet<>();
             for (String name : names(asked)) {
                 if (asked.isRunning(name) && Withdrawal.isSound(asked, name)) {

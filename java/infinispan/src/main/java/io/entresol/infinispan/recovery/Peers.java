@@ -1,5 +1,6 @@
 package io.entresol.infinispan.recovery;
 
+import io.entresol.infinispan.Privileged;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -9,7 +10,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.remoting.transport.Address;
-import org.infinispan.security.actions.SecurityActions;
 
 /** Asks all nodes of the view, this one too. */
 final class Peers {
@@ -28,7 +28,7 @@ final class Peers {
     CompletionStage<Map<Address, String>> ask(Function<EmbeddedCacheManager, String> question) {
         List<Address> view = List.copyOf(manager.getMembers());
         Map<Address, String> answers = new ConcurrentHashMap<>();
-        return SecurityActions.getClusterExecutor(manager)
+        return Privileged.getClusterExecutor(manager)
                 .timeout(PATIENCE_SECONDS, TimeUnit.SECONDS)
                 .submitConsumer(question, (node, text, failure) -> {
                     if (failure == null && text != null) {

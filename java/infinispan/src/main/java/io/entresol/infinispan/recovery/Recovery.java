@@ -5,6 +5,7 @@ import io.entresol.Entries;
 import io.entresol.PutOptions;
 import io.entresol.Space;
 import io.entresol.StoreException;
+import io.entresol.infinispan.Privileged;
 import io.entresol.infinispan.recovery.Answer.Phase;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
@@ -36,7 +37,6 @@ import org.infinispan.partitionhandling.AvailabilityMode;
 import org.infinispan.persistence.spi.InitializationContext;
 import org.infinispan.persistence.spi.PersistenceException;
 import org.infinispan.remoting.transport.Address;
-import org.infinispan.security.actions.SecurityActions;
 import org.infinispan.statetransfer.StateTransferManagerImpl;
 import org.infinispan.topology.LocalTopologyManager;
 import org.infinispan.topology.PersistentUUIDManager;
@@ -82,7 +82,7 @@ public final class Recovery implements AutoCloseable {
         this.name = cache.getName();
         this.own = own;
         EmbeddedCacheManager manager = cache.getCacheManager();
-        this.registry = GlobalComponentRegistry.of(manager);
+        this.registry = Privileged.getRegistry(manager);
         this.states = registry.getComponent(GlobalStateManager.class);
         this.identities = registry.getComponent(PersistentUUIDManager.class);
         this.node = registry.getComponent(LocalTopologyManager.class).getPersistentUUID();
@@ -307,7 +307,7 @@ public final class Recovery implements AutoCloseable {
 
     /** Whether the cluster's configuration has the cache now. */
     private boolean isDeployed() {
-        return SecurityActions.getCache(cache.getCacheManager(),
+        return Privileged.getCache(cache.getCacheManager(),
                         GlobalConfigurationManager.CONFIG_STATE_CACHE_NAME)
                 .containsKey(new ScopedState(GlobalConfigurationManagerImpl.CACHE_SCOPE, name));
     }

@@ -1,5 +1,6 @@
 package io.entresol.infinispan.recovery;
 
+import io.entresol.infinispan.Privileged;
 import java.util.Collections;
 import java.util.Map;
 import java.util.Optional;
@@ -31,6 +32,6 @@ final class Started<T> {
 
     Optional<T> find(EmbeddedCacheManager manager, String cache) {
         return Optional.ofNullable(
-                all.getOrDefault(GlobalComponentRegistry.of(manager), Map.of()).get(cache));
+                all.getOrDefault(Privileged.getRegistry(manager), Map.of()).get(cache));
     }
 }

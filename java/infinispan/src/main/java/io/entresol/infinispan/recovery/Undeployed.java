@@ -1,5 +1,6 @@
 package io.entresol.infinispan.recovery;
 
+import io.entresol.infinispan.Privileged;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -14,7 +15,6 @@ import java.util.UUID;
 import java.util.stream.Collectors;
 import org.infinispan.configuration.global.GlobalConfiguration;
 import org.infinispan.manager.EmbeddedCacheManager;
-import org.infinispan.security.actions.SecurityActions;
 
 /**
  * The lineages of recovering caches that were undeployed, as this node knows them: a file in the
@@ -37,7 +37,7 @@ public final class Undeployed {
 
     /** What a node knows. */
     public static Undeployed of(EmbeddedCacheManager manager) {
-        GlobalConfiguration global = SecurityActions.getCacheManagerConfiguration(manager);
+        GlobalConfiguration global = Privileged.getCacheManagerConfiguration(manager);
         return new Undeployed(global.globalState().enabled()
                 ? Path.of(global.globalState().persistentLocation(), NAME) : null);
     }

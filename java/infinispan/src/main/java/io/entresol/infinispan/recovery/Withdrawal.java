@@ -1,6 +1,7 @@
 package io.entresol.infinispan.recovery;
 
 import io.entresol.StoreStatistics;
+import io.entresol.infinispan.Privileged;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -72,7 +73,7 @@ public final class Withdrawal implements AutoCloseable {
         this.cache = context.getCache().getAdvancedCache();
         this.name = cache.getName();
         this.place = place;
-        this.container = GlobalComponentRegistry.of(cache.getCacheManager());
+        this.container = Privileged.getRegistry(cache.getCacheManager());
         this.peers = new Peers(cache.getCacheManager());
         this.mark = mark;
         this.figures = figures;
@@ -93,7 +94,7 @@ public final class Withdrawal implements AutoCloseable {
     /** Why a node withdrew from a cache; empty if it did not, or has started it again. */
     public static Optional<String> reason(EmbeddedCacheManager manager, String cache) {
         return Optional.ofNullable(REASONS.getOrDefault(
-                GlobalComponentRegistry.of(manager), Map.of()).get(cache));
+                Privileged.getRegistry(manager), Map.of()).get(cache));
     }
 
     /** Whether a node has what it owns of a cache that it runs, and takes what it is sent. */

@@ -1,12 +1,12 @@
 package io.entresol.jdbc.internal.index;
 
+import io.entresol.infinispan.Privileged;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.infinispan.AdvancedCache;
 import org.infinispan.distribution.ch.ConsistentHash;
-import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.notifications.Listener;
 import org.infinispan.notifications.cachelistener.annotation.TopologyChanged;
 import org.infinispan.notifications.cachelistener.event.TopologyChangedEvent;
@@ -27,7 +27,7 @@ public final class ForeignSegments {
     public ForeignSegments(AdvancedCache<?, ?> cache, SearchMapping mapping) {
         this.cache = cache;
         this.mapping = mapping;
-        this.blocking = GlobalComponentRegistry.componentOf(
+        this.blocking = Privileged.getComponent(
                 cache.getCacheManager(), BlockingManager.class);
     }
 

@@ -40,6 +40,7 @@ record CacheChange(CacheTable table, Operation operation, List<String> updated,
         boolean readsItself) implements Change {
     @Override
     public Enumerable<Object> carryOut(Enumerable<?> rows, DataContext run) {
+        table.requireChanges();
         CacheRows cache = table.rows();
         List<Column> changed = updated.stream().map(this::updatable).toList();
         // All rows are read before the first is changed: a change must not meet its own result.

@@ -21,6 +21,7 @@ import org.apache.calcite.schema.Statistics;
 import org.apache.calcite.schema.TranslatableTable;
 import org.apache.calcite.schema.impl.AbstractTable;
 import org.apache.calcite.util.ImmutableBitSet;
+import org.infinispan.security.AuthorizationPermission;
 
 /** A cache's values of one type as a table. */
 final class CacheTable extends AbstractTable implements TranslatableTable {
@@ -46,6 +47,7 @@ final class CacheTable extends AbstractTable implements TranslatableTable {
      * places. The cache starts then.
      */
     CacheRows rows() {
+        container.require(cache, AuthorizationPermission.BULK_READ);
         CacheRows now = container.rows(cache, type);
         CacheRows before = planned;
         if (before != null && now != before && !now.haveThoseOf(before)) {
@@ -58,6 +60,11 @@ final class CacheTable extends AbstractTable implements TranslatableTable {
         }
         planned = now;
         return now;
+    }
+
+    /** Complains unless the user may change entries. */
+    void requireChanges() {
+        container.require(cache, AuthorizationPermission.WRITE);
     }
 
     /** Whether an entry of one may be a row of the other. */

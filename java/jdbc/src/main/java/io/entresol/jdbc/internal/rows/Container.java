@@ -1,5 +1,6 @@
 package io.entresol.jdbc.internal.rows;
 
+import io.entresol.infinispan.Privileged;
 import io.entresol.jdbc.internal.column.ColumnType;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
@@ -8,12 +9,16 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
+import javax.security.auth.Subject;
 import org.infinispan.AdvancedCache;
 import org.infinispan.configuration.cache.Configuration;
-import org.infinispan.factories.GlobalComponentRegistry;
+import org.infinispan.entresol.Trusted;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.protostream.SerializationContext;
 import org.infinispan.registry.InternalCacheRegistry;
+import org.infinispan.security.AuthorizationManager;
+import org.infinispan.security.AuthorizationPermission;
+import org.infinispan.security.Security;
 import org.infinispan.server.core.query.impl.ProtobufMetadataManagerImpl;
 
 /** A cache container that connections share. */
@@ -52,8 +57,8 @@ public final class Container {
 
     /** Caches that people made. */
     public Set<String> cacheNames() {
-        InternalCacheRegistry internal =
-                GlobalComponentRegistry.componentOf(manager, InternalCacheRegistry.class);
+        InternalCacheRegistry internal = Trusted.call(() ->
+                Privileged.getComponent(manager, InternalCacheRegistry.class));
         Set<String> names = new TreeSet<>(manager.getCacheNames());
         names.addAll(manager.getCacheConfigurationNames());
         names.removeIf(name -> internal.isInternalCache(name) || isTemplate(name));
@@ -61,18 +66,36 @@ public final class Container {
     }
 
     private boolean isTemplate(String name) {
-        Configuration configuration = manager.getCacheConfiguration(name);
+        Configuration configuration = configuration(name);
         return configuration == null || configuration.isTemplate();
     }
 
     public Configuration configuration(String cache) {
-        return manager.getCacheConfiguration(cache);
+        return Privileged.getCacheConfiguration(manager, cache);
     }
 
-    /** The cache, its keys and values as they are kept. */
-    @SuppressWarnings("unchecked")
+    /**
+     * The cache, its keys and values as they are kept. What it is asked asks for no permission:
+     * that is {@link #require}.
+     */
     AdvancedCache<Object, Object> cache(String name) {
-        return (AdvancedCache<Object, Object>) manager.getCache(name).getAdvancedCache();
+        return Privileged.getUnwrappedCache(manager, name);
+    }
+
+    /** Complains unless the user for whom this thread works may do that with a cache. */
+    public void require(String cache, AuthorizationPermission permission) {
+        AuthorizationManager asked = cache(cache).getAuthorizationManager();
+        if (asked == null || asked.isPermissive()) {
+            return;
+        }
+        Subject user = Security.getSubject();
+        // Not by a check, which passes where a server carries out a statement.
+        if (user == null || !asked.getPermissions(user).contains(permission)) {
+            String name = Security.getSubjectUserPrincipalName(user);
+            throw new SecurityException((name == null ? "nobody in particular" : "user '" + name
+                    + "'") + " lacks the permission " + permission + " of cache " + cache
+                    + "; ask as another user, or give this one a role that has it");
+        }
     }
 
     /** The type of a cache's keys, if the URL named it; else null. */
@@ -81,6 +104,6 @@ public final class Container {
     }
 
     SerializationContext schemas() {
-        return ProtobufMetadataManagerImpl.getSerializationContext(manager);
+        return Trusted.call(() -> ProtobufMetadataManagerImpl.getSerializationContext(manager));
     }
 }

@@ -1,5 +1,6 @@
 package io.entresol.jdbc.internal.rows;
 
+import io.entresol.infinispan.Privileged;
 import io.entresol.jdbc.internal.aggregate.CheckedSums;
 import io.entresol.jdbc.internal.aggregate.Computation;
 import io.entresol.jdbc.internal.aggregate.Totals;
@@ -8,8 +9,8 @@ import java.util.BitSet;
 import java.util.Iterator;
 import java.util.List;
 import org.infinispan.AdvancedCache;
+import org.infinispan.entresol.Trusted;
 import org.infinispan.factories.ComponentRegistry;
-import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.lifecycle.ComponentStatus;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.server.core.query.impl.ProtobufMetadataManagerImpl;
@@ -21,12 +22,16 @@ final class OwnRows {
 
     private OwnRows() {}
 
-    /** On the node that is asked: the answer to what arrived. */
+    /** On the node that is asked: the answer to what arrived, from one that may ask. */
     static byte[] answer(EmbeddedCacheManager manager, byte[] asked) {
+        return Trusted.call(() -> answered(manager, asked));
+    }
+
+    private static byte[] answered(EmbeddedCacheManager manager, byte[] asked) {
         Question.Received received = Question.Received.of(asked);
         Question.Table table = received.question().table();
         // Whoever looks for the cache by its name starts one that was stopped.
-        ComponentRegistry cache = GlobalComponentRegistry.of(manager)
+        ComponentRegistry cache = Privileged.getRegistry(manager)
                 .getNamedComponentRegistry(table.cache());
         if (!isRunning(cache)) {
             return Answer.away();

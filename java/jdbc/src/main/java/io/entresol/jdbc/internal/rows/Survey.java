@@ -1,5 +1,6 @@
 package io.entresol.jdbc.internal.rows;
 
+import io.entresol.infinispan.Privileged;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -16,13 +17,11 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.infinispan.AdvancedCache;
 import org.infinispan.distribution.LocalizedCacheTopology;
-import org.infinispan.factories.GlobalComponentRegistry;
 import org.infinispan.manager.EmbeddedCacheManager;
 import org.infinispan.query.core.impl.PartitionHandlingSupport;
 import org.infinispan.remoting.transport.Address;
 import org.infinispan.security.AuthorizationManager;
 import org.infinispan.security.AuthorizationPermission;
-import org.infinispan.security.actions.SecurityActions;
 import org.infinispan.util.function.SerializableFunction;
 
 /**
@@ -130,7 +129,7 @@ final class Survey {
     private record Told(BitSet segments, List<Object[]> rows) {}
 
     private List<Told> ask(Question question, BitSet segments) {
-        AuthorizationManager permissions = SecurityActions.getCacheAuthorizationManager(cache);
+        AuthorizationManager permissions = Privileged.getAuthorizationManager(cache);
         if (permissions != null) {
             permissions.checkPermission(AuthorizationPermission.BULK_READ);
         }
@@ -170,11 +169,11 @@ final class Survey {
 
     private CompletableFuture<byte[]> sent(Address node, byte[] question) {
         EmbeddedCacheManager manager =
-                GlobalComponentRegistry.of(cache.getCacheManager()).getCacheManager();
+                Privileged.getRegistry(cache.getCacheManager()).getCacheManager();
         SerializableFunction<EmbeddedCacheManager, byte[]> there =
                 at -> OwnRows.answer(at, question);
         CompletableFuture<byte[]> answer = new CompletableFuture<>();
-        SecurityActions.getClusterExecutor(manager).filterTargets(List.of(node))
+        Privileged.getClusterExecutor(manager).filterTargets(List.of(node))
                 .<byte[]>submitConsumer(there, (from, told, failure) -> {
                     if (failure != null) {
                         answer.completeExceptionally(failure);

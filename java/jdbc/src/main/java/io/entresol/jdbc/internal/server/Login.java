@@ -1,31 +1,41 @@
 package io.entresol.jdbc.internal.server;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.function.BiPredicate;
+import java.util.function.BiFunction;
+import javax.security.auth.Subject;
+import javax.servlet.ServletException;
 import javax.servlet.ServletRequest;
+import javax.servlet.http.HttpServletRequest;
+import javax.servlet.http.HttpServletResponse;
 import org.eclipse.jetty.security.ConstraintMapping;
 import org.eclipse.jetty.security.ConstraintSecurityHandler;
 import org.eclipse.jetty.security.DefaultIdentityService;
 import org.eclipse.jetty.security.IdentityService;
 import org.eclipse.jetty.security.LoginService;
 import org.eclipse.jetty.security.authentication.BasicAuthenticator;
+import org.eclipse.jetty.server.Authentication;
+import org.eclipse.jetty.server.Request;
 import org.eclipse.jetty.server.UserIdentity;
+import org.eclipse.jetty.server.handler.HandlerWrapper;
 import org.eclipse.jetty.util.security.Constraint;
+import org.infinispan.entresol.Trusted;
+import org.infinispan.security.Security;
 
 /** Lets requests pass that name a user and the right password, by HTTP's basic authentication. */
 public final class Login implements LoginService {
     private static final String REALM = "entresol";
     private static final String USER = "user";
 
-    private final BiPredicate<String, String> users;
+    private final BiFunction<String, String, Subject> users;
     private IdentityService identities = new DefaultIdentityService();
 
-    private Login(BiPredicate<String, String> users) {
+    private Login(BiFunction<String, String, Subject> users) {
         this.users = users;
     }
 
     /** What stands before all else that answers requests. */
-    public static ConstraintSecurityHandler of(BiPredicate<String, String> users) {
+    public static ConstraintSecurityHandler of(BiFunction<String, String, Subject> users) {
         Constraint known = new Constraint(Constraint.__BASIC_AUTH, USER);
         known.setAuthenticate(true);
         ConstraintMapping everywhere = new ConstraintMapping();
@@ -42,6 +52,32 @@ public final class Login implements LoginService {
         return before;
     }
 
+    /** Behind that: has what answers a request be done by the user who asks. */
+    public static HandlerWrapper asUser() {
+        return new HandlerWrapper() {
+            @Override
+            public void handle(String target, Request base, HttpServletRequest request,
+                    HttpServletResponse response) throws IOException, ServletException {
+                Subject user = base.getAuthentication() instanceof Authentication.User known
+                        ? known.getUserIdentity().getSubject() : null;
+                // Plans ask for the user's permissions; what carries them out asks for none.
+                Exception failure = Security.doAs(user, () -> Trusted.call(() -> {
+                    try {
+                        super.handle(target, base, request, response);
+                        return null;
+                    } catch (IOException | ServletException thrown) {
+                        return thrown;
+                    }
+                }));
+                if (failure instanceof IOException thrown) {
+                    throw thrown;
+                } else if (failure != null) {
+                    throw (ServletException) failure;
+                }
+            }
+        };
+    }
+
     @Override
     public String getName() {
         return REALM;
@@ -49,9 +85,10 @@ public final class Login implements LoginService {
 
     @Override
     public UserIdentity login(String name, Object password, ServletRequest request) {
-        return name == null || password == null || !users.test(name, password.toString()) ? null
-                : identities.newUserIdentity(new javax.security.auth.Subject(), () -> name,
-                        new String[] {USER});
+        Subject user = name == null || password == null ? null
+                : users.apply(name, password.toString());
+        return user == null ? null
+                : identities.newUserIdentity(user, () -> name, new String[] {USER});
     }
 
     @Override

@@ -25,8 +25,15 @@ public final class Pages extends HandlerWrapper {
     public void handle(String target, Request base, HttpServletRequest request,
             HttpServletResponse response) throws IOException, ServletException {
         boolean whole = HttpMethod.GET.is(request.getMethod());
-        Optional<SqlServer.Page> found = whole || HttpMethod.HEAD.is(request.getMethod())
-                ? site.page(target, parameters(request)) : Optional.empty();
+        Optional<SqlServer.Page> found;
+        try {
+            found = whole || HttpMethod.HEAD.is(request.getMethod())
+                    ? site.page(target, parameters(request)) : Optional.empty();
+        } catch (SecurityException refused) {
+            base.setHandled(true);
+            response.sendError(HttpServletResponse.SC_FORBIDDEN, refused.getMessage());
+            return;
+        }
         if (found.isEmpty()) {
             super.handle(target, base, request, response);
             return;
