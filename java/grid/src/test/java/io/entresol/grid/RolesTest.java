@@ -1,6 +1,7 @@
 package io.entresol.grid;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.entresol.grid.bench.RespClient;
@@ -8,10 +9,15 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -223,6 +229,25 @@ class RolesTest {
                 .contains("user 'user-observer' lacks the permission WRITE"));
     }
 
+    @Test
+    void theConsoleOfStoresIsForUsersOfEachRole() throws Exception {
+        for (String role : ALL) {
+            String page = stores(grid, role, "of-" + role).body();
+            assertTrue(page.contains("flashes"), page);
+        }
+        assertEquals(401, stores(grid, ADMIN, "of-nobody").statusCode());
+    }
+
+    private static HttpResponse<String> stores(TestGrid grid, String role, String password)
+            throws Exception {
+        String login = Base64.getEncoder().encodeToString(
+                ("user-" + role + ":" + password).getBytes(StandardCharsets.UTF_8));
+        URI page = URI.create("http://127.0.0.1:" + grid.ports().sql() + "/");
+        return HttpClient.newHttpClient().send(
+                HttpRequest.newBuilder(page).header("Authorization", "Basic " + login).build(),
+                HttpResponse.BodyHandlers.ofString());
+    }
+
     /** What nodes ask of each other is for no user: they were refused it. */
     @Test
     void aClusterOfUsersKeepsItsCachesAndItsRoles() throws Exception {
@@ -246,6 +271,9 @@ class RolesTest {
                     "{\"_type\": \"shop.Order\", \"name\": \"chair\"}");
         }
         assertEquals("found\n20\n", cluster.ask(count).succeeded().out());
+        String page = stores(cluster, "monitor", "of-monitor").body();
+        assertTrue(page.contains("node-0") && page.contains("node-1"), page);
+        assertFalse(page.contains("did not answer"), page);
         TestGrid.program(stop).succeeded();
         TestGrid.program(start).succeeded();
         assertEquals("found\n20\n", cluster.ask(count).succeeded().out());
