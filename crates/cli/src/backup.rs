@@ -30,8 +30,6 @@ endpoint: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL
 A second backup into the same place reads only what changed. A backup that was killed leaves nothing
 that counts as one.
 
-A backup runs, here and in the server, while no other program wants the processor.
-
 Exit status: 0 done, 1 the server gave the backup up, or something is damaged, 2 could not run.
 
 Examples:
@@ -54,6 +52,10 @@ pub(crate) struct BackupArgs {
     /// Most bytes a second that are read from the server; no bound otherwise
     #[arg(long, value_name = "SIZE", value_parser = rate, requires = "from")]
     rate: Option<u64>,
+    /// Run, here and in the server, only while nothing else wants a processor. Beside a load that
+    /// takes all of it the server may need the room before the backup has ended, and give it up
+    #[arg(long, requires = "from")]
+    idle: bool,
     /// Then keep the newest N backups of each store, and remove what only older ones need
     #[arg(long, value_name = "N", requires = "to",
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -78,8 +80,10 @@ fn rate(text: &str) -> Result<u64, String> {
 
 /// Does one of the jobs.
 pub(crate) fn run(args: &BackupArgs) -> Outcome<()> {
-    // Before any thread is started. It holds nothing that the server waits for.
-    run_when_idle();
+    if args.idle {
+        // Before any thread is started. It holds nothing that the server waits for.
+        run_when_idle();
+    }
     let format = if args.json { Format::Json } else { Format::Table };
     if let Some(place) = &args.list {
         return list(place, format);
@@ -127,7 +131,7 @@ fn make(
     let began = Instant::now();
     let bar = progress::bytes_bar("copying", 0);
     let options = CopyOptions { bytes_per_second: args.rate, now_seconds: now_seconds() };
-    let mut server = Server::new(client);
+    let mut server = Server::new(client, args.idle);
     let made = back_up(repository, &mut server, options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     report_made(&made?, began.elapsed().as_secs_f64(), report);

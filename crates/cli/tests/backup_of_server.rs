@@ -58,13 +58,13 @@ fn policies(process: u32) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_backup_runs_only_while_no_other_program_wants_the_processor() {
+fn a_backup_of_idle_time_runs_only_while_nothing_else_wants_a_processor() {
     const SCHED_IDLE: &str = "5";
     let directory = Directory::new("backup-when-idle");
     let served = Served::start(&directory, &options(&directory.path("data")));
     // Once it has read a part of a snapshot, the thread that did so runs as it always will.
     let (from, place) = (format!("unix:{}", directory.path("socket")), directory.path("place"));
-    json(&entresol(&["backup", "--from", &from, "--to", &place, "--json"]));
+    json(&entresol(&["backup", "--from", &from, "--to", &place, "--idle", "--json"]));
     let of_server = policies(served.pid());
     assert!(of_server.contains(&("backup-reads".to_owned(), SCHED_IDLE.to_owned())));
     // What takes locks that clients wait for is not kept from running.
@@ -74,7 +74,7 @@ fn a_backup_runs_only_while_no_other_program_wants_the_processor() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let from = format!("redis://{}", silent.local_addr().expect("an address"));
     let mut waits = Command::new(env!("CARGO_BIN_EXE_entresol"))
-        .args(["backup", "--from", &from, "--to", &place])
+        .args(["backup", "--from", &from, "--to", &place, "--idle"])
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");

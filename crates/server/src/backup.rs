@@ -11,17 +11,19 @@ use serde_json::json;
 pub(crate) struct Backup {
     pub(crate) number: u64,
     pub(crate) snapshot: Arc<Snapshot>,
+    /// Whether it is read only while nothing else wants a processor.
+    pub(crate) when_idle: bool,
     /// Places of the segments in the snapshot's list, by where they are on the device.
     places: HashMap<u64, usize>,
 }
 
 impl Backup {
-    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Backup {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, when_idle: bool) -> Backup {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let segments = snapshot.segments().iter().enumerate();
         let places = segments.map(|(place, segment)| (segment.at, place)).collect();
-        Backup { number, snapshot, places }
+        Backup { number, snapshot, when_idle, places }
     }
 
     /// What a client has to know to copy it.

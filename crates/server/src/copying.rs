@@ -1,9 +1,10 @@
 //! The threads that take and read snapshots for those who copy the store.
 //!
 //! One of them looks after the others' requests: it takes snapshots, begins reads and ends them,
-//! for which it takes the store's locks for moments. The other waits for the device, holds no lock
-//! of the store or of a worker, and runs only when no other thread wants a processor: so a copy of
-//! the whole store takes next to nothing from those who use it.
+//! for which it takes the store's locks for moments. It also waits for the device, unless a client
+//! asks for its copy to be made when nothing else wants a processor: then the other thread does,
+//! which holds no lock of the store or of a worker, and runs only then. Such a copy takes next to
+//! nothing from those who use the store, and may take longer than the store can wait for it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -37,8 +38,12 @@ pub(crate) fn look_after(
             Ok(Copier { worker, operation, wanted }) => {
                 let copied = match wanted {
                     Wanted::Snapshot => snapshot(shared),
-                    Wanted::Bytes { snapshot, segment, offset, length } => {
+                    Wanted::Bytes { snapshot, segment, offset, length, when_idle } => {
                         match snapshot.begin_read(&segment, offset, length) {
+                            Ok(mut read) if !when_idle => {
+                                let read = read.wait().map(|()| read);
+                                read.and_then(|read| snapshot.end_read(read)).map(Copied::Bytes)
+                            }
                             Ok(read) => {
                                 let reading = Reading { worker, operation, snapshot, read };
                                 // Its thread ends after this one.

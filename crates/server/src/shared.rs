@@ -162,7 +162,13 @@ pub(crate) enum Wanted {
     /// A snapshot of the store.
     Snapshot,
     /// Bytes of a segment of one.
-    Bytes { snapshot: Arc<Snapshot>, segment: SnapshotSegment, offset: u64, length: usize },
+    Bytes {
+        snapshot: Arc<Snapshot>,
+        segment: SnapshotSegment,
+        offset: u64,
+        length: usize,
+        when_idle: bool,
+    },
     /// The same bytes, which the device has given, or why it did not.
     Given { snapshot: Arc<Snapshot>, read: Result<SnapshotRead, Error> },
 }

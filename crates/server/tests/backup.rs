@@ -22,7 +22,11 @@ fn bulk(reply: &[u8]) -> &[u8] {
 }
 
 fn begin(client: &mut Client<UnixStream>) -> Value {
-    client.send(&["BACKUP", "BEGIN"]);
+    begin_by(client, &["BACKUP", "BEGIN"])
+}
+
+fn begin_by(client: &mut Client<UnixStream>, words: &[&str]) -> Value {
+    client.send(words);
     serde_json::from_slice(bulk(&client.reply())).unwrap()
 }
 
@@ -70,10 +74,19 @@ fn copy(client: &mut Client<UnixStream>, backup: &Value, mut between: impl FnMut
 
 #[test]
 fn a_backup_has_all_keys_as_they_were_when_it_began() {
+    has_all_keys(&["BACKUP", "BEGIN"]);
+}
+
+#[test]
+fn a_backup_of_idle_time_has_all_keys_as_they_were_when_it_began() {
+    has_all_keys(&["BACKUP", "BEGIN", "IDLE"]);
+}
+
+fn has_all_keys(words: &[&str]) {
     let server = TestServer::start(&[]);
     let (mut writer, mut copier) = (server.client(), server.client());
     fill(&mut writer, 1);
-    let backup = begin(&mut copier);
+    let backup = begin_by(&mut copier, words);
     let mut round = 1;
     let image = copy(&mut copier, &backup, || {
         round += 1;
@@ -100,6 +113,8 @@ fn a_snapshot_belongs_to_its_connection_and_ends_with_it() {
     let server = TestServer::start(&[]);
     let (mut first, mut second) = (server.client(), server.client());
     fill(&mut first, 1);
+    let unknown = first.call("BACKUP BEGIN NOW");
+    assert!(unknown.starts_with("-ERR syntax error"), "{unknown}");
     let snapshot = number(&begin(&mut first), "snapshot");
     let busy = second.call("BACKUP BEGIN");
     assert!(busy.starts_with("-BUSY another snapshot"), "{busy}");

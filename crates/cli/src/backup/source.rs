@@ -17,6 +17,8 @@ const GIVEN_UP: &[u8] = b"BACKUPBROKEN";
 #[derive(Debug)]
 pub(super) struct Server {
     client: Client,
+    /// Whether it is to read only while nothing else wants a processor.
+    when_idle: bool,
     /// The number of the image.
     number: String,
     /// What was asked and is not answered.
@@ -32,8 +34,9 @@ enum Asked {
 }
 
 impl Server {
-    pub(super) fn new(client: Client) -> Server {
-        Server { client, number: String::new(), asked: VecDeque::new(), answers: VecDeque::new() }
+    pub(super) fn new(client: Client, when_idle: bool) -> Server {
+        let (asked, answers) = (VecDeque::new(), VecDeque::new());
+        Server { client, when_idle, number: String::new(), asked, answers }
     }
 
     /// Waits for replies and judges them.
@@ -62,7 +65,9 @@ impl Server {
 
 impl Source for Server {
     fn begin(&mut self) -> Result<Image> {
-        let begun = self.client.call(&[b"BACKUP", b"BEGIN"], |reply| match reply {
+        let begin: [&[u8]; 3] = [b"BACKUP", b"BEGIN", b"IDLE"];
+        let words = if self.when_idle { &begin[..] } else { &begin[..2] };
+        let begun = self.client.call(words, |reply| match reply {
             Reply::Bulk(text) => described(text),
             other => Err(unexpected("BACKUP BEGIN", "a text", &other)),
         });

@@ -65,14 +65,20 @@ fn bulk(bytes: &[u8]) -> Vec<u8> {
     [length.as_bytes(), bytes, b"\r\n"].concat()
 }
 
-/// `BACKUP BEGIN`.
+/// `BACKUP BEGIN [IDLE]`.
 pub(crate) fn begin<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
     Ok(Plan::Steps(|steps: Steps| {
         Box::pin(async move {
+            let arguments = steps.arguments.view();
+            let when_idle = match arguments.len() {
+                2 => false,
+                3 if arguments.at(2).eq_ignore_ascii_case(b"idle") => true,
+                _ => return Err(Failure::SYNTAX),
+            };
             steps.client.backup.take();
             match copied(&steps.engine, Wanted::Snapshot).await? {
                 Copied::Snapshot(snapshot) => {
-                    let backup = Backup::new(snapshot);
+                    let backup = Backup::new(snapshot, when_idle);
                     let description = bulk(&backup.description());
                     steps.client.backup.replace(Some(Rc::new(backup)));
                     Ok(description)
@@ -96,7 +102,8 @@ pub(crate) fn read<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
                 return Err(Failure::new(text));
             }
             let (snapshot, length) = (Arc::clone(&backup.snapshot), length as usize);
-            let wanted = Wanted::Bytes { snapshot, segment: of, offset, length };
+            let when_idle = backup.when_idle;
+            let wanted = Wanted::Bytes { snapshot, segment: of, offset, length, when_idle };
             match copied(&steps.engine, wanted).await {
                 Ok(Copied::Bytes(bytes)) => Ok(bulk(&bytes)),
                 Ok(Copied::Snapshot(_)) => unreachable!("bytes were asked for"),

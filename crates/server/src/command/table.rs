@@ -313,7 +313,7 @@ pub(crate) static SPECS: &[Spec] = &[
         .about(Server, "1.0.0", "Syncs: what was acknowledged before survives power loss."),
     spec("backup", -2, ADMIN | DANGEROUS | CONTAINER)
         .about(Server, "0.1.0", "Copies the store as it was at one moment, while it is in use."),
-    spec("backup|begin", 2, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI)
+    spec("backup|begin", -2, ADMIN | DANGEROUS | BARRIER | NO_ENTRIES | NO_MULTI)
         .about(Server, "0.1.0", "Takes a snapshot; its superblock and segments, as JSON."),
     spec("backup|read", 6, ADMIN | DANGEROUS | NO_ENTRIES | NO_MULTI)
         .about(Server, "0.1.0", "Bytes of a segment of the snapshot."),
