@@ -142,7 +142,9 @@ public final class SqlServer implements AutoCloseable {
             });
             changes.add(server -> server.insertHandler(clients.handler()));
             if (site != null) {
-                changes.add(server -> server.insertHandler(new Pages(site)));
+                changes.add(server -> server.insertHandler(new Pages((path, parameters) ->
+                        site.page(path, parameters).map(page -> new Pages.Found(page.type(),
+                                page.headers(), page.body())))));
             }
             changes.add(access::prepare);
             ServedMeta meta = new ServedMeta(Driver.PREFIX + "container=" + name, clients);

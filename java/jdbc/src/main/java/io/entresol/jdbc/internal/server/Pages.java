@@ -1,6 +1,5 @@
 package io.entresol.jdbc.internal.server;
 
-import io.entresol.jdbc.SqlServer;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
@@ -15,20 +14,36 @@ import org.eclipse.jetty.server.handler.HandlerWrapper;
 
 /** Answers what is asked for by GET; all else passes. */
 public final class Pages extends HandlerWrapper {
-    private final SqlServer.Site site;
+    private final Source source;
 
-    public Pages(SqlServer.Site site) {
-        this.site = site;
+    public Pages(Source source) {
+        this.source = source;
+    }
+
+    /** Where pages come from. */
+    public interface Source {
+        /** The answer to a path and the parameters of its query; empty: there is none. */
+        Optional<Found> page(String path, Map<String, String> parameters);
+    }
+
+    /**
+     * An answer.
+     *
+     * @param type its type of media
+     * @param headers further headers
+     * @param body its text
+     */
+    public record Found(String type, Map<String, String> headers, String body) {
     }
 
     @Override
     public void handle(String target, Request base, HttpServletRequest request,
             HttpServletResponse response) throws IOException, ServletException {
         boolean whole = HttpMethod.GET.is(request.getMethod());
-        Optional<SqlServer.Page> found;
+        Optional<Found> found;
         try {
             found = whole || HttpMethod.HEAD.is(request.getMethod())
-                    ? site.page(target, parameters(request)) : Optional.empty();
+                    ? source.page(target, parameters(request)) : Optional.empty();
         } catch (SecurityException refused) {
             base.setHandled(true);
             response.sendError(HttpServletResponse.SC_FORBIDDEN, refused.getMessage());
@@ -39,7 +54,7 @@ public final class Pages extends HandlerWrapper {
             return;
         }
         base.setHandled(true);
-        SqlServer.Page page = found.get();
+        Found page = found.get();
         byte[] body = page.body().getBytes(StandardCharsets.UTF_8);
         response.setContentType(page.type());
         response.setContentLength(body.length);
