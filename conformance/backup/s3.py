@@ -11,9 +11,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 import boto3
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from checks import Failed, check, free_port, until  # noqa: E402
 
 TIMEOUT = 120
 KEYS = 20_000
@@ -24,32 +27,6 @@ BUCKET = "backups"
 PLACE = f"s3://{BUCKET}/orders"
 WORDS = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "secret",
          "AWS_REGION": "eu-central-1"}
-
-
-class Failed(Exception):
-    """Something did not hold."""
-
-
-def check(truth, sentence):
-    if not truth:
-        raise Failed(sentence)
-
-
-def until(what, condition):
-    """Waits until `condition` gives something true, which it returns."""
-    deadline = time.monotonic() + TIMEOUT
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise Failed(f"expected within {TIMEOUT} s: {what}")
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def end(process):

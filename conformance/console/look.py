@@ -20,6 +20,10 @@ import time
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from checks import Failed, check, free_port, until  # noqa: E402
+
 TIMEOUT = 60
 TOKEN = "0123456789abcdef0123456789abcdef"
 HOSTILE = "<img/src=x/onerror=document.title='broken'>"
@@ -30,33 +34,11 @@ WIDTHS = (400, 1600)
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
-class Failed(Exception):
-    """Something did not hold."""
-
-
-def check(truth, sentence):
-    if not truth:
-        raise Failed(sentence)
-
-
-def until(what, condition):
-    """Waits until `condition` gives something true, which it returns."""
-    deadline = time.monotonic() + TIMEOUT
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise Failed(f"expected within {TIMEOUT} s: {what}")
-
-
 class Browser:
     """A headless Chromium, by the WebDriver protocol."""
 
     def __init__(self, directory):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.driver = subprocess.Popen(
             [shutil.which("chromedriver"), f"--port={self.port}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

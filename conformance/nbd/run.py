@@ -16,18 +16,13 @@ import time
 
 import nbd
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from checks import Failed, check  # noqa: E402
+
 MIB = 1 << 20
 SIZE = 24 * MIB
 TIMEOUT = 120
-
-
-class Failed(Exception):
-    """A case did not hold."""
-
-
-def check(truth, sentence):
-    if not truth:
-        raise Failed(sentence)
 
 
 def equal(found, expected, what):

@@ -11,8 +11,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from checks import Failed, check, free_port, until  # noqa: E402
 
 TIMEOUT = 120
 # What the package's scripts and units need, and a Debian that boots.
@@ -20,37 +23,11 @@ BROUGHT = "systemd,systemd-sysv,dbus,adduser"
 CONFIGURATION = "/etc/entresol/entresol.conf"
 
 
-class Failed(Exception):
-    """Something did not hold."""
-
-
-def check(truth, sentence):
-    if not truth:
-        raise Failed(sentence)
-
-
-def until(what, condition):
-    """Waits until `condition` gives something true, which it returns."""
-    deadline = time.monotonic() + TIMEOUT
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise Failed(f"expected within {TIMEOUT} s: {what}")
-
-
 def run(*words):
     """What a command prints."""
     ended = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     check(ended.returncode == 0, f"{' '.join(map(str, words))}: {ended.stdout[-2000:]}")
     return ended.stdout
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def release():
@@ -77,7 +54,7 @@ class Machine:
              f"--machine=entresol-{os.getpid()}"],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self.leader = until("the first process of the machine", self.first_process)
-        until("a machine that has booted", self.has_booted)
+        until("a machine that has booted", self.has_booted, seconds=TIMEOUT)
 
     def first_process(self):
         check(self.boots.poll() is None, "the machine does not boot; see boot.log")

@@ -22,20 +22,14 @@ import zlib
 
 import nbd
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from checks import Failed, check  # noqa: E402
+
 BLOCK = 4096
 MIB = 1 << 20
 MODES = ["wt", "wb", "wa", "wo", "pt"]
 PATIENCE = 60.0
-
-
-class Failed(Exception):
-    """A property did not hold."""
-
-
-def check(condition, sentence):
-    """Fails the script with `sentence` unless `condition` holds."""
-    if not condition:
-        raise Failed(sentence)
 
 
 class Process:
