@@ -14,6 +14,8 @@ import javax.net.ssl.SSLSocket;
  * not answered, at once and for ever, as a port is that speaks TLS to whoever speaks in plain.
  */
 final class FirstContact {
+    /** Nothing stands there: a server that has pages makes none for it. */
+    private static final String PATH = "/first-contact";
     private static final int PATIENCE_MILLIS = 10_000;
     private static final int HTTP_PORT = 80;
     private static final int HTTPS_PORT = 443;
@@ -48,7 +50,7 @@ final class FirstContact {
     }
 
     private static void ask(Socket socket, String host) throws IOException {
-        socket.getOutputStream().write(("HEAD / HTTP/1.1\r\nHost: " + host
+        socket.getOutputStream().write(("HEAD " + PATH + " HTTP/1.1\r\nHost: " + host
                 + "\r\nConnection: close\r\n\r\n").getBytes(StandardCharsets.ISO_8859_1));
         // A port of TLS says in its own way that it did not understand.
         if (socket.getInputStream().read() != 'H') {

@@ -20,7 +20,11 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Types;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import org.apache.calcite.avatica.AvaticaConnection;
 import org.apache.calcite.avatica.Meta;
@@ -153,6 +157,26 @@ class RemoteTest {
                 assertEquals(Types.BIGINT, key.getInt("DATA_TYPE"));
             }
         }
+    }
+
+    @Test
+    void aConnectionHasTheServerMakeNoPage() throws Exception {
+        List<String> made = Collections.synchronizedList(new ArrayList<>());
+        SqlServer.Site site = (path, parameters) -> {
+            Optional<SqlServer.Page> page = path.equals("/")
+                    ? Optional.of(new SqlServer.Page("text/plain", Map.of(), "page"))
+                    : Optional.empty();
+            page.ifPresent(each -> made.add(path));
+            return page;
+        };
+        try (SqlServer own = SqlServer.start(grid.manager, InetAddress.getLoopbackAddress(), 0,
+                new SqlServer.Access(null, null, null), site);
+                Connection connection = DriverManager.getConnection(
+                        "jdbc:entresol:remote:http://127.0.0.1:" + own.port())) {
+            assertEquals(List.of("Ann"), Answers.of(connection,
+                    "select name from people where _key = 'a'"));
+        }
+        assertEquals(List.of(), made);
     }
 
     @Test
