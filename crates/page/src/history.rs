@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::interval::Interval;
-use crate::passed::Calls;
+use crate::passed::{Calls, StoreRates};
 
 const SECONDS: usize = 600;
 const MINUTES: usize = 24 * 60;
@@ -34,6 +34,12 @@ pub trait Sampled: Copy + Default + Debug {
 
     /// The calls.
     fn calls(&self) -> &Calls;
+}
+
+/// What happened in a second or a minute to a process with a store.
+pub trait StoreSampled: Sampled {
+    /// What the store did.
+    fn store(&self) -> &StoreRates;
 }
 
 /// How far back.

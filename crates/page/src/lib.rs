@@ -25,9 +25,9 @@ pub use chart::{COLOURS, Chart, GRID, INK, decades};
 pub use figures::{
     Answered, Figures, Row, bar, call_tiles, drawn, mark, measured, percentiles, rows, tile,
 };
-pub use history::{History, Sampled, Span, Totals};
+pub use history::{History, Sampled, Span, StoreSampled, Totals};
 pub use interval::{Interval, Kind};
-pub use passed::{Calls, Passed};
+pub use passed::{Calls, Passed, StoreCounts, StoreRates};
 pub use problems::{CERTIFICATE_DAYS, Grade, Problem, ShownCertificate, state};
 pub use segments::{CELLS, Cell, segments};
 pub use sheet::{Sheet, addresses, sign_out, threshold};

@@ -15,6 +15,24 @@ pub struct Calls {
     pub write_us: [f32; 3],
 }
 
+/// What a store did so far: counts that only grow.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoreCounts {
+    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
+    pub gets: [u64; 4],
+    /// Bytes read from the device and written to it.
+    pub device_bytes: [u64; 2],
+}
+
+/// What a store did in some time, by the second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StoreRates {
+    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
+    pub gets: [f32; 4],
+    /// Bytes read from the device and written to it.
+    pub device_bytes: [f32; 2],
+}
+
 /// The time between two looks.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed(f64);
@@ -38,6 +56,14 @@ impl Passed {
             rates: Kind::ALL.map(|kind| self.rate(interval.calls(kind))),
             read_us: interval.percentiles_us(Kind::Read),
             write_us: interval.percentiles_us(Kind::Write),
+        }
+    }
+
+    /// What a store did in this time.
+    pub fn store(self, before: &StoreCounts, now: &StoreCounts) -> StoreRates {
+        StoreRates {
+            gets: self.grown(before.gets, now.gets),
+            device_bytes: self.grown(before.device_bytes, now.device_bytes),
         }
     }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::chart::Chart;
 use crate::figures::drawn;
-use crate::history::{Sampled, Span};
+use crate::history::{Sampled, Span, StoreSampled};
 use crate::words::{Unit, shown};
 
 /// Points of a line: more are not told apart.
@@ -52,6 +52,32 @@ impl<S: Sampled> Trend<S> {
                 ("reads", |one| one.calls().rates[0]),
                 ("writes", |one| one.calls().rates[1]),
                 ("others", |one| one.calls().rates[2]),
+            ],
+        }
+    }
+}
+
+impl<S: StoreSampled> Trend<S> {
+    /// What the device reads and writes.
+    pub const DEVICE: Trend<S> = Trend {
+        title: "Device",
+        unit: Unit::ByteRate,
+        lines: &[
+            ("read", |one| one.store().device_bytes[0]),
+            ("written", |one| one.store().device_bytes[1]),
+        ],
+    };
+
+    /// Who answers the gets, which are called `title`.
+    pub const fn gets(title: &'static str) -> Trend<S> {
+        Trend {
+            title,
+            unit: Unit::Rate,
+            lines: &[
+                ("memory cache", |one| one.store().gets[0]),
+                ("write buffer", |one| one.store().gets[1]),
+                ("device", |one| one.store().gets[2]),
+                ("no such entry", |one| one.store().gets[3]),
             ],
         }
     }

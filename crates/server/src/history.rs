@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use entresol_page::{Calls, Interval, Passed, Sampled};
+use entresol_page::{Calls, Interval, Passed, Sampled, StoreCounts, StoreRates, StoreSampled};
 use entresol_tier::Statistics;
 
 use crate::recent::Counts;
@@ -16,10 +16,7 @@ pub(crate) type History = entresol_page::History<Totals>;
 pub(crate) struct Totals {
     /// Time since the start.
     at: Duration,
-    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
-    gets: [u64; 4],
-    /// Bytes read from the device and written to it.
-    device_bytes: [u64; 2],
+    store: StoreCounts,
     /// Bytes that clients sent and were sent.
     client_bytes: [u64; 2],
     /// Which part of the room for records is live.
@@ -31,8 +28,10 @@ impl Totals {
     pub(crate) fn of(at: Duration, counts: Counts, store: &Statistics) -> Totals {
         Totals {
             at,
-            gets: [store.memory_hits, store.buffer_hits, store.flash_hits, store.misses],
-            device_bytes: [store.device_read_bytes, store.device_written_bytes],
+            store: StoreCounts {
+                gets: [store.memory_hits, store.buffer_hits, store.flash_hits, store.misses],
+                device_bytes: [store.device_read_bytes, store.device_written_bytes],
+            },
             client_bytes: [counts.input_bytes, counts.output_bytes],
             live_share: store.flash_live_bytes as f64 / store.capacity_bytes.max(1) as f64,
         }
@@ -46,10 +45,7 @@ pub(crate) struct Sample {
     pub(crate) seconds: f64,
     /// Commands.
     pub(crate) commands: Calls,
-    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
-    pub(crate) gets: [f32; 4],
-    /// Bytes read from the device and written to it.
-    pub(crate) device_bytes: [f32; 2],
+    pub(crate) store: StoreRates,
     /// Bytes that clients sent and were sent.
     pub(crate) client_bytes: [f32; 2],
     /// Which part of the room for records is live.
@@ -66,6 +62,12 @@ impl Sampled for Sample {
     }
 }
 
+impl StoreSampled for Sample {
+    fn store(&self) -> &StoreRates {
+        &self.store
+    }
+}
+
 impl entresol_page::Totals for Totals {
     type Sample = Sample;
 
@@ -78,8 +80,7 @@ impl entresol_page::Totals for Totals {
         Sample {
             seconds: self.at.as_secs_f64(),
             commands: passed.calls(interval),
-            gets: passed.grown(before.gets, self.gets),
-            device_bytes: passed.grown(before.device_bytes, self.device_bytes),
+            store: passed.store(&before.store, &self.store),
             client_bytes: passed.grown(before.client_bytes, self.client_bytes),
             live_share: self.live_share as f32,
         }
@@ -95,8 +96,10 @@ mod tests {
     fn at(seconds: u64) -> Totals {
         Totals {
             at: Duration::from_secs(seconds),
-            gets: [seconds * 10, 0, seconds, 0],
-            device_bytes: [4096 * seconds, 0],
+            store: StoreCounts {
+                gets: [seconds * 10, 0, seconds, 0],
+                device_bytes: [4096 * seconds, 0],
+            },
             ..Totals::default()
         }
     }
@@ -111,11 +114,12 @@ mod tests {
         history.look(at(4), &interval);
         let latest = history.latest();
         assert_eq!((latest.seconds, latest.commands.rates), (4.0, [0.0, 25.0, 0.0]));
-        assert_eq!((latest.gets, latest.device_bytes), ([10.0, 0.0, 1.0, 0.0], [4096.0, 0.0]));
+        let StoreRates { gets, device_bytes } = latest.store;
+        assert_eq!((gets, device_bytes), ([10.0, 0.0, 1.0, 0.0], [4096.0, 0.0]));
         assert_eq!(latest.commands.read_us, [0.0; 3]);
         assert!((latest.commands.write_us[1] - 2.0).abs() < 0.02);
         // Counts that were set back, and a clock that stood still, give no rate.
         history.look(at(3), &Interval::default());
-        assert_eq!(history.latest().gets, [0.0; 4]);
+        assert_eq!(history.latest().store.gets, [0.0; 4]);
     }
 }

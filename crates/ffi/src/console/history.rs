@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use entresol_page::{Calls, Interval, Passed, Sampled, Span, measured};
+use entresol_page::{
+    Calls, Interval, Passed, Sampled, Span, StoreCounts, StoreRates, StoreSampled, measured,
+};
 use serde_json::{Value, json};
 
 /// The samples of a store.
@@ -16,10 +18,7 @@ pub(super) struct Totals {
     at: Duration,
     /// Reads, writes and removals of the cache above the store.
     calls: [u64; 3],
-    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
-    gets: [u64; 4],
-    /// Bytes read from the device and written to it.
-    device_bytes: [u64; 2],
+    store: StoreCounts,
     /// Bytes of live records, and entries.
     kept: [u64; 2],
     /// Memory of the index, of write buffers, of the cache, bytes.
@@ -33,10 +32,7 @@ pub(super) struct Sample {
     seconds: f64,
     /// Calls of the cache, whose latencies nobody tells.
     calls: Calls,
-    /// Gets that the memory cache, a write buffer, the device answered, and that found nothing.
-    pub(super) gets: [f32; 4],
-    /// Bytes read from the device and written to it.
-    pub(super) device_bytes: [f32; 2],
+    store: StoreRates,
     /// Bytes of live records, and entries, at the end.
     pub(super) kept: [f32; 2],
     /// Memory of the index, of write buffers, of the cache, bytes, at the end.
@@ -72,10 +68,12 @@ impl Totals {
         Totals {
             at,
             calls: ["reads", "writes", "removes"].map(|key| number("cache", key)),
-            gets: ["memory_hits", "buffer_hits", "flash_hits", "misses"]
-                .map(|key| number("store", key)),
-            device_bytes: ["device_read_bytes", "device_written_bytes"]
-                .map(|key| number("store", key)),
+            store: StoreCounts {
+                gets: ["memory_hits", "buffer_hits", "flash_hits", "misses"]
+                    .map(|key| number("store", key)),
+                device_bytes: ["device_read_bytes", "device_written_bytes"]
+                    .map(|key| number("store", key)),
+            },
             kept: ["flash_live_bytes", "entries"].map(|key| number("store", key)),
             memory_bytes: ["index_bytes", "buffer_bytes", "cache_bytes"]
                 .map(|key| number("store", key)),
@@ -88,17 +86,18 @@ impl Sample {
     pub(super) fn figures(&self) -> Value {
         let rate = |value: f32| measured(value.into());
         let [reads, writes, removes] = self.calls.rates;
+        let StoreRates { gets, device_bytes } = self.store;
         json!({
             "calls": measured(self.calls.rate()),
             "reads": rate(reads),
             "writes": rate(writes),
             "removes": rate(removes),
-            "memory_hits": rate(self.gets[0]),
-            "buffer_hits": rate(self.gets[1]),
-            "flash_hits": rate(self.gets[2]),
-            "misses": rate(self.gets[3]),
-            "device_read_bytes": rate(self.device_bytes[0]),
-            "device_written_bytes": rate(self.device_bytes[1]),
+            "memory_hits": rate(gets[0]),
+            "buffer_hits": rate(gets[1]),
+            "flash_hits": rate(gets[2]),
+            "misses": rate(gets[3]),
+            "device_read_bytes": rate(device_bytes[0]),
+            "device_written_bytes": rate(device_bytes[1]),
         })
     }
 }
@@ -110,6 +109,12 @@ impl Sampled for Sample {
 
     fn calls(&self) -> &Calls {
         &self.calls
+    }
+}
+
+impl StoreSampled for Sample {
+    fn store(&self) -> &StoreRates {
+        &self.store
     }
 }
 
@@ -126,8 +131,7 @@ impl entresol_page::Totals for Totals {
         Sample {
             seconds: self.at.as_secs_f64(),
             calls: Calls { rates, ..Calls::default() },
-            gets: passed.grown(before.gets, self.gets),
-            device_bytes: passed.grown(before.device_bytes, self.device_bytes),
+            store: passed.store(&before.store, &self.store),
             kept: self.kept.map(|level| level as f32),
             memory_bytes: self.memory_bytes.map(|level| level as f32),
         }

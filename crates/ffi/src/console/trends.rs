@@ -18,21 +18,8 @@ pub(super) const TRENDS: [Trend<Sample>; 6] = [
             ("removals", |one| one.calls().rates[2]),
         ],
     },
-    Trend {
-        title: "Gets of the store by who answers",
-        unit: Unit::Rate,
-        lines: &[
-            ("memory cache", |one| one.gets[0]),
-            ("write buffer", |one| one.gets[1]),
-            ("device", |one| one.gets[2]),
-            ("no such entry", |one| one.gets[3]),
-        ],
-    },
-    Trend {
-        title: "Device",
-        unit: Unit::ByteRate,
-        lines: &[("read", |one| one.device_bytes[0]), ("written", |one| one.device_bytes[1])],
-    },
+    Trend::gets("Gets of the store by who answers"),
+    Trend::DEVICE,
     Trend { title: "Live on the device", unit: Unit::Bytes, lines: &[("live", |one| one.kept[0])] },
     Trend {
         title: "Entries on flash",

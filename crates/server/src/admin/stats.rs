@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use entresol_host::{FIGURES_WAIT, ProcessFigures};
-use entresol_page::{measured, percentiles};
+use entresol_page::{StoreRates, measured, percentiles};
 use entresol_tier::{Distribution, Statistics};
 use serde_json::{Map, Value, json};
 
@@ -83,8 +83,9 @@ fn segment_ages(shared: &Shared) -> Value {
 
 /// What was done in the latest second.
 fn second(shared: &Shared) -> Value {
-    let Sample { commands, gets, device_bytes, client_bytes, .. } =
+    let Sample { commands, store, client_bytes, .. } =
         shared.history.as_ref().map(History::latest).unwrap_or_default();
+    let StoreRates { gets, device_bytes } = store;
     json!({
         "commands": measured(commands.rate()),
         "reads": measured(commands.rates[0].into()),

@@ -11,21 +11,8 @@ pub(super) const TRENDS: [Trend<Sample>; 6] = [
     Trend::calls("Commands"),
     Trend::READS,
     Trend::WRITES,
-    Trend {
-        title: "Gets by who answers",
-        unit: Unit::Rate,
-        lines: &[
-            ("memory cache", |one| one.gets[0]),
-            ("write buffer", |one| one.gets[1]),
-            ("device", |one| one.gets[2]),
-            ("no such entry", |one| one.gets[3]),
-        ],
-    },
-    Trend {
-        title: "Device",
-        unit: Unit::ByteRate,
-        lines: &[("read", |one| one.device_bytes[0]), ("written", |one| one.device_bytes[1])],
-    },
+    Trend::gets("Gets by who answers"),
+    Trend::DEVICE,
     Trend {
         title: "Clients' bytes",
         unit: Unit::ByteRate,
