@@ -36,28 +36,13 @@ pub(crate) fn look_after(
     loop {
         match wanted.recv_timeout(Duration::from_millis(100)) {
             Ok(Copier { worker, operation, wanted }) => {
-                let copied = match wanted {
-                    Wanted::Snapshot => snapshot(shared),
-                    Wanted::Bytes { snapshot, segment, offset, length, when_idle } => {
-                        match snapshot.begin_read(&segment, offset, length) {
-                            Ok(mut read) if !when_idle => {
-                                let read = read.wait().map(|()| read);
-                                read.and_then(|read| snapshot.end_read(read)).map(Copied::Bytes)
-                            }
-                            Ok(read) => {
-                                let reading = Reading { worker, operation, snapshot, read };
-                                // Its thread ends after this one.
-                                let _ = reader.send(reading);
-                                continue;
-                            }
-                            Err(error) => Err(error),
-                        }
-                    }
-                    Wanted::Given { snapshot, read } => {
-                        read.and_then(|read| snapshot.end_read(read)).map(Copied::Bytes)
-                    }
+                let later = |snapshot, read| {
+                    // Its thread ends after this one.
+                    let _ = reader.send(Reading { worker, operation, snapshot, read });
                 };
-                shared.trays[worker].put(Item::Copied(operation, copied));
+                if let Some(copied) = copied(shared, wanted, later) {
+                    shared.trays[worker].put(Item::Copied(operation, copied));
+                }
             }
             Err(RecvTimeoutError::Timeout) if !shared.is_stopping() => {}
             Err(_) => return Ok(()),
@@ -65,8 +50,34 @@ pub(crate) fn look_after(
     }
 }
 
-fn snapshot(shared: &Shared) -> Result<Copied, Error> {
-    shared.tier.store().snapshot().map(|taken| Copied::Snapshot(Arc::new(taken)))
+/// What is wanted; `None` of a read that `later` takes over.
+fn copied(
+    shared: &Shared,
+    wanted: Wanted,
+    later: impl FnOnce(Arc<Snapshot>, SnapshotRead),
+) -> Option<Result<Copied, Error>> {
+    let (snapshot, read) = match wanted {
+        Wanted::Snapshot => {
+            let taken = shared.tier.store().snapshot();
+            return Some(taken.map(|taken| Copied::Snapshot(Arc::new(taken))));
+        }
+        Wanted::Bytes { snapshot, segment, offset, length, when_idle } => {
+            match snapshot.begin_read(&segment, offset, length) {
+                Ok(read) if when_idle => {
+                    later(snapshot, read);
+                    return None;
+                }
+                begun => (snapshot, begun.and_then(waited)),
+            }
+        }
+        Wanted::Given { snapshot, read } => (snapshot, read),
+    };
+    Some(read.and_then(|read| snapshot.end_read(read)).map(Copied::Bytes))
+}
+
+/// A read that the device has answered.
+fn waited(mut read: SnapshotRead) -> Result<SnapshotRead, Error> {
+    read.wait().map(|()| read)
 }
 
 /// Waits for the device on behalf of the other thread, until that one ends.
@@ -74,9 +85,8 @@ pub(crate) fn read(shared: &Shared, reads: &Receiver<Reading>) -> Result<(), Ser
     if !run_when_idle() {
         debug!("the system does not put reads of backups behind all other work");
     }
-    while let Ok(Reading { worker, operation, snapshot, mut read }) = reads.recv() {
-        let read = read.wait().map(|()| read);
-        let wanted = Wanted::Given { snapshot, read };
+    while let Ok(Reading { worker, operation, snapshot, read }) = reads.recv() {
+        let wanted = Wanted::Given { snapshot, read: waited(read) };
         // Once the other thread has ended nobody waits for it.
         let _ = shared.copiers.send(Copier { worker, operation, wanted });
     }
