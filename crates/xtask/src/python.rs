@@ -62,12 +62,7 @@ fn test(report: &mut Report, wheel: &Path, empty: &Path) -> Result<(), String> {
 fn builder(tools: &Path) -> Result<Option<PathBuf>, String> {
     let program = tools.join("bin/maturin");
     if !program.is_file() {
-        environment(tools)?;
-        let pip = shown(&tools.join("bin/pip"));
-        let fetch = Invocation::new(&format!("{pip} install --quiet")).with_argument(BUILDER);
-        if !fetch.run_quietly()?.passed {
-            return Ok(None);
-        }
+        return Ok(install(tools, &[BUILDER])?.then_some(program));
     }
     Ok(Some(program))
 }
@@ -80,14 +75,17 @@ pub(crate) fn with(module: &str, requirements: &str) -> Result<Option<String>, S
     let import = Invocation::new(&python).with_argument("-c");
     let import = import.with_argument(format!("import {module}"));
     if !import.run_quietly().is_ok_and(|ending| ending.passed) {
-        environment(&place)?;
-        let fetch = Invocation::new(&format!("{python} -m pip install --quiet --requirement"))
-            .with_argument(requirements);
-        if !fetch.run_quietly()?.passed {
-            return Ok(None);
-        }
+        return Ok(install(&place, &["--requirement", requirements])?.then_some(python));
     }
     Ok(Some(python))
+}
+
+/// Makes an environment at `place` with what is `wanted` of pip; whether pip could fetch it.
+fn install(place: &Path, wanted: &[&str]) -> Result<bool, String> {
+    environment(place)?;
+    let pip = format!("{} -m pip install --quiet", shown(&place.join("bin/python")));
+    let fetch = Invocation::new(&pip);
+    Ok(wanted.iter().fold(fetch, |fetch, word| fetch.with_argument(*word)).run_quietly()?.passed)
 }
 
 /// An empty environment of Python at `place`, with `pip`.

@@ -13,6 +13,9 @@ use crate::types::{Key, SpaceId, Timestamp};
 /// Low bits of a hash that the index does not tell apart.
 const HASH_BITS_UNTOLD: u32 = 24;
 
+/// Entries of a bucket of the index, which has eight places: about so many are taken.
+const ENTRIES_IN_A_BUCKET: usize = 6;
+
 /// What an entry of a sample is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampled {
@@ -53,7 +56,7 @@ impl Session {
     ) -> Result<u64> {
         let number = (place.shard % self.engine.shards.len() as u64) as usize;
         let from = place.hash >> HASH_BITS_UNTOLD << HASH_BITS_UNTOLD;
-        let (plans, next) = self.plans(number, from, limit.div_ceil(6).max(1));
+        let (plans, next) = self.plans(number, from, limit.div_ceil(ENTRIES_IN_A_BUCKET).max(1));
         let see = &mut |session: &mut Session, number: usize, plan: &Planned, bytes: &[u8]| {
             session.sampled(number, plan, bytes, now).into_iter().for_each(&mut *visit);
             Seen::Done
