@@ -118,11 +118,11 @@ impl Figures {
             (
                 "writes",
                 format!(
-                    "{}, {} of theirs, {} to the device ({:.2} times)",
+                    "{}, {} of theirs, {} to the device{}",
                     count(self.writes()),
                     bytes("user_written_bytes"),
                     bytes("device_written_bytes"),
-                    self.number("write_amplification")
+                    amplified(self.number("write_amplification"))
                 ),
             ),
             ("device", format!("{} requests under way", count(self.number("pending_io")))),
@@ -271,6 +271,12 @@ impl Rates {
     }
 }
 
+/// How many bytes were written for each one that clients put. The writes of the opening are not
+/// among them, so it is 0, and says nothing, until more is written.
+fn amplified(times: f64) -> String {
+    if times > 0.0 { format!(" ({times:.2} times)") } else { String::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,6 +309,16 @@ mod tests {
     fn a_server_that_was_started_again_has_no_negative_rates() {
         let (before, now) = (figures(&["puts:1000", "memory_hits:5"]), figures(&["puts:3"]));
         assert!(Rates::between(&before, &now, 1.0).all().all(|(_, value)| value >= 0.0));
+    }
+
+    #[test]
+    fn bytes_of_the_opening_alone_are_no_amplification() {
+        let writes = |times: &str| {
+            let of = figures(&["device_written_bytes:262144", "user_written_bytes:13", times]);
+            of.sentences().into_iter().find(|(what, _)| *what == "writes").unwrap().1
+        };
+        assert!(writes("write_amplification:1.08").ends_with("to the device (1.08 times)"));
+        assert!(writes("write_amplification:0.000").ends_with("to the device"));
     }
 
     #[test]
