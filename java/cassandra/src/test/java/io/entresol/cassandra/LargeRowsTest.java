@@ -152,12 +152,19 @@ class LargeRowsTest {
             assertNull(cell("pieces", 2, "v"), "after " + piece);
             assertEquals(2, LocalNode.execute("SELECT * FROM %s.large_pieces").size());
             memtable.table().add(key, pieces.get(piece));
+            if (piece == 0) {
+                fillOthers();
+            }
         }
         for (int turn = 0; turn < 2; turn++) {
             assertArrayEquals(Arrays.copyOf(value(7), 20_000), cell("pieces", 2, "v"));
             assertEquals(3, LocalNode.execute("SELECT n FROM %s.large_pieces WHERE k = 1 AND c = 2")
                     .one().getInt("n"));
             merge("pieces");
+        }
+        // That a merge met the first piece is forgotten as a sweep ends that found them all.
+        for (int round = 0; round < 20 && !heldBack().isEmpty(); round++) {
+            fillOthers();
         }
         assertEquals("", heldBack());
     }
