@@ -2,8 +2,6 @@ package io.entresol.grid;
 
 import org.infinispan.commons.executors.BlockingResource;
 import org.jgroups.protocols.TP;
-import org.jgroups.stack.Protocol;
-import org.jgroups.stack.ProtocolHook;
 import org.jgroups.util.DefaultThreadFactory;
 import org.jgroups.util.Util;
 
@@ -13,17 +11,14 @@ import org.jgroups.util.Util;
  * group. Then a node would carry out requests in the thread that brings the cluster's messages, and
  * later messages would wait, among them the answers that the request needs.
  */
-public final class ClusterThreads implements ProtocolHook {
+final class ClusterThreads {
     /** What the transport takes if nobody sets a factory. */
     private static final String NAME = "jgroups";
 
-    /** As JGroups makes it, from the name in the stack. */
-    public ClusterThreads() {
+    private ClusterThreads() {
     }
 
-    @Override
-    public void afterCreation(Protocol transport) {
-        TP cluster = (TP) transport;
+    static void set(TP cluster) {
         cluster.setThreadFactory(new Factory().useVirtualThreads(
                 cluster.useVirtualThreads() && Util.virtualThreadsAvailable()));
     }

@@ -96,7 +96,9 @@ public final class Node {
             SiteBridge.open();
             RespFront.standBefore(node.server.getProtocolServers().values());
             node.serveSql(plan);
-            NodeTls.of(plan).ifPresent(tls -> NodeTls.watch(tls, folder.configuration()));
+            for (NodeTls each : NodeTls.values()) {
+                each.of(plan).ifPresent(tls -> each.watch(tls, folder.configuration()));
+            }
             Json facts = facts(plan::getProperty);
             folder.writeRunning(facts);
             launcher.println(facts);
@@ -116,7 +118,7 @@ public final class Node {
     /** By JDBC, to those whom the other endpoints let in, and the console of stores beside it. */
     private void serveSql(Properties plan) throws Exception {
         String realm = plan.getProperty(REALM);
-        Optional<TlsFiles> tls = NodeTls.of(plan);
+        Optional<TlsFiles> tls = NodeTls.CLIENTS.of(plan);
         SSLParameters demanded = new SSLParameters();
         demanded.setNeedClientAuth(tls.map(TlsFiles::authorities).isPresent());
         stores = new StoresSite(server.getCacheManager());
@@ -217,7 +219,7 @@ public final class Node {
                 "hotrod", ports.main(), "rest", ports.main(), "resp", ports.resp(),
                 "memcached", ports.memcached(), "sql", ports.sql(),
                 "cluster", ports.cluster());
-        if (plan.apply(NodeTls.CERTIFICATE_FILE) != null) {
+        if (NodeTls.CLIENTS.of(plan).isPresent()) {
             facts.set(TLS, true);
         }
         String other = plan.apply("entresol.site.other");

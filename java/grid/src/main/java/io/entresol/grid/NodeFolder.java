@@ -70,7 +70,9 @@ record NodeFolder(Path root) {
             copy(plan.site() == null ? "stack.xml" : "stack-of-sites.xml", "stack.xml");
             Files.writeString(configuration().resolve("node.xml"),
                     ServerXml.of(text("node.xml"), plan));
-            NodeTls.write(plan.tls(), configuration());
+            for (NodeTls each : NodeTls.values()) {
+                each.write(plan.tls().get(each), configuration());
+            }
             copy("log4j2.xml", "log4j2.xml");
             Files.writeString(configuration().resolve("caches.xml"), Endpoints.xml(plan));
             copyUsers(plan);

@@ -5,6 +5,7 @@ import java.math.BigInteger;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.Properties;
 
 /**
@@ -21,13 +22,15 @@ import java.util.Properties;
  * @param machine the machine or rack that it shares with nodes that fail together; null: not given
  * @param heap Java's heap, as {@code -Xmx} takes it
  * @param users a file of names and passwords; null: anybody may connect
- * @param tls the files of TLS of its endpoints; null: they speak in plain
+ * @param tls the files of TLS; ports that have none speak in plain
  * @param endpoints the caches in which RESP and memcached keep their entries
  * @param histograms whether the node's metrics have histograms of latencies
  */
 record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String clusterAddress,
         String members, String clusterName, Site site, String machine, String heap, Path users,
-        TlsFiles tls, Deployment endpoints, boolean histograms) {
+        Map<NodeTls, TlsFiles> tls, Deployment endpoints, boolean histograms) {
+    /** The folder's place among the {@link #properties}. */
+    static final String FOLDER = "infinispan.server.home.path";
     /** How long answers are waited for that nobody was asked for; JGroups: two seconds. */
     private static final String ALONE_TIMEOUT = "100ms";
 
@@ -48,7 +51,7 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
     Properties properties() {
         Properties properties = new Properties();
         properties.putAll(System.getProperties());
-        properties.setProperty("infinispan.server.home.path", folder.root().toString());
+        properties.setProperty(FOLDER, folder.root().toString());
         properties.setProperty("infinispan.server.log.path", folder.log().toString());
         properties.setProperty("entresol.node.name", name);
         properties.setProperty("entresol.bind", bind);
@@ -63,9 +66,7 @@ record NodePlan(String name, NodeFolder folder, Ports ports, String bind, String
         if (machine != null) {
             properties.setProperty("entresol.machine", machine);
         }
-        if (tls != null) {
-            NodeTls.note(tls, properties);
-        }
+        tls.forEach((ports, files) -> ports.note(files, properties));
         if (isAlone()) {
             properties.setProperty("jgroups.join_timeout", ALONE_TIMEOUT);
         }

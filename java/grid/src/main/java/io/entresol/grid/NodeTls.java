@@ -13,35 +13,60 @@ import java.security.KeyStore;
 import java.util.Base64;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.function.UnaryOperator;
 import org.infinispan.commons.io.FileWatcher;
 import org.jboss.logging.Logger;
 
 /**
- * TLS of a node's ports. Infinispan takes certificate and key in one file, so the node's folder has
- * a key store of both; it is made anew when the files that people named change, and Infinispan,
- * which watches it, shows the new certificate to connections that come.
+ * TLS of a node's ports, of those for clients or those for other nodes. Infinispan takes certificate
+ * and key in one file, so the node's folder has a key store of both; it is made anew when the files
+ * that people named change, and Infinispan, which watches it, shows the new certificate to
+ * connections that come.
  */
-final class NodeTls {
-    /** In the node's configuration. */
-    static final String IDENTITY = "identity.p12";
-    static final String TRUSTED = "authorities.p12";
-    /** The node's own certificate: by it commands know the node of a folder. */
-    static final String OWN = "certificate.pem";
+enum NodeTls {
+    /** Ports for clients, which show certificates where authorities are named. */
+    CLIENTS("tls", "client-ca", ""),
+    /** Ports for other nodes. Each end shows a certificate. */
+    NODES("cluster-tls", "ca", "cluster-");
 
     private static final Logger LOG = Logger.getLogger(NodeTls.class);
-    /** In the plan of a node whose ports speak TLS, and two more. */
-    static final String CERTIFICATE_FILE = "entresol.tls.cert";
-    private static final String KEY_FILE = "entresol.tls.key";
-    private static final String AUTHORITIES_FILE = "entresol.tls.client-ca";
     private static final int LINE = 64;
 
-    private NodeTls() {
+    /** Of its options, and of its lines in the plan of a node. */
+    private final String group;
+    private final String trusting;
+    private final String prefix;
+
+    NodeTls(String group, String trusting, String prefix) {
+        this.group = group;
+        this.trusting = trusting;
+        this.prefix = prefix;
     }
 
-    /** The files that options name; null: the ports speak in plain. */
-    static TlsFiles parse(Path certificate, Path key, Path authorities) {
+    /** In the node's configuration: certificate and key. */
+    String identity() {
+        return prefix + "identity.p12";
+    }
+
+    /** The same: certificates of the authorities of the other end. */
+    String trusted() {
+        return prefix + "authorities.p12";
+    }
+
+    /** The same: the node's own certificate. By it commands know the node of a folder. */
+    String own() {
+        return prefix + "certificate.pem";
+    }
+
+    /** The files that options name; none: the ports speak in plain. */
+    Optional<TlsFiles> parse(Path certificate, Path key, Path authorities) {
         if (certificate == null && key == null && authorities == null) {
-            return null;
+            return Optional.empty();
+        }
+        if (this == NODES && (certificate == null || key == null || authorities == null)) {
+            throw new GridException(option("cert") + ", " + option("key") + " and "
+                    + option(trusting) + " go together: each node shows a certificate, and takes"
+                    + " those of the authorities; name all three files");
         }
         if (certificate == null || key == null) {
             throw new GridException("--tls-cert and --tls-key go together" + (authorities == null
@@ -57,28 +82,40 @@ final class NodeTls {
         } catch (IOException mistake) {
             throw new GridException("the files of TLS: " + mistake.getMessage(), mistake);
         }
-        return files;
+        return Optional.of(files);
     }
 
-    static void note(TlsFiles files, Properties plan) {
-        plan.setProperty(CERTIFICATE_FILE, files.certificate().toAbsolutePath().toString());
-        plan.setProperty(KEY_FILE, files.key().toAbsolutePath().toString());
+    private String option(String file) {
+        return "--" + group + "-" + file;
+    }
+
+    private String line(String file) {
+        return "entresol." + group + "." + file;
+    }
+
+    void note(TlsFiles files, Properties plan) {
+        plan.setProperty(line("cert"), files.certificate().toAbsolutePath().toString());
+        plan.setProperty(line("key"), files.key().toAbsolutePath().toString());
         if (files.authorities() != null) {
-            plan.setProperty(AUTHORITIES_FILE, files.authorities().toAbsolutePath().toString());
+            plan.setProperty(line(trusting), files.authorities().toAbsolutePath().toString());
         }
     }
 
-    static Optional<TlsFiles> of(Properties plan) {
-        String authorities = plan.getProperty(AUTHORITIES_FILE);
-        return Optional.ofNullable(plan.getProperty(CERTIFICATE_FILE)).map(certificate ->
-                new TlsFiles(Path.of(certificate), Path.of(plan.getProperty(KEY_FILE)),
+    Optional<TlsFiles> of(Properties plan) {
+        return of(plan::getProperty);
+    }
+
+    Optional<TlsFiles> of(UnaryOperator<String> plan) {
+        String authorities = plan.apply(line(trusting));
+        return Optional.ofNullable(plan.apply(line("cert"))).map(certificate ->
+                new TlsFiles(Path.of(certificate), Path.of(plan.apply(line("key"))),
                         authorities == null ? null : Path.of(authorities)));
     }
 
     /** Makes what the files are to Infinispan; null: removes it. */
-    static void write(TlsFiles files, Path folder) throws IOException {
-        for (String file : new String[] {IDENTITY, TRUSTED, OWN}) {
-            if (files == null || file.equals(TRUSTED) && files.authorities() == null) {
+    void write(TlsFiles files, Path folder) throws IOException {
+        for (String file : new String[] {identity(), trusted(), own()}) {
+            if (files == null || file.equals(trusted()) && files.authorities() == null) {
                 Files.deleteIfExists(folder.resolve(file));
             }
         }
@@ -88,11 +125,11 @@ final class NodeTls {
         try {
             KeyStore identity = files.identity();
             if (files.authorities() != null) {
-                replace(folder.resolve(TRUSTED), files.trusted());
+                replace(folder.resolve(trusted()), files.trusted());
             }
-            replace(folder.resolve(IDENTITY), identity);
+            replace(folder.resolve(identity()), identity);
             byte[] own = identity.getCertificate(identity.aliases().nextElement()).getEncoded();
-            Files.writeString(folder.resolve(OWN), "-----BEGIN CERTIFICATE-----\n"
+            Files.writeString(folder.resolve(own()), "-----BEGIN CERTIFICATE-----\n"
                     + Base64.getMimeEncoder(LINE, "\n".getBytes(StandardCharsets.US_ASCII))
                             .encodeToString(own) + "\n-----END CERTIFICATE-----\n");
         } catch (GeneralSecurityException failure) {
@@ -115,7 +152,7 @@ final class NodeTls {
     }
 
     /** Follows changes of the files. A certificate without its new key yet leaves all as it was. */
-    static void watch(TlsFiles files, Path folder) {
+    void watch(TlsFiles files, Path folder) {
         FileWatcher watcher = new FileWatcher();
         for (Path each : files.authorities() == null
                 ? new Path[] {files.certificate(), files.key()}

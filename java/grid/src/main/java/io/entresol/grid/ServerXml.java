@@ -24,27 +24,27 @@ final class ServerXml {
                     + "<identity-role-mapper/></authorization></security><global-state>");
             xml = replaced(xml, "<hotrod-connector/>", "<hotrod-connector><authentication><sasl"
                     + " mechanisms=\"SCRAM-SHA-512 SCRAM-SHA-384 SCRAM-SHA-256"
-                    + (plan.tls() == null ? "" : " PLAIN") + "\" server-name=\"infinispan\"/>"
+                    + (clients(plan) == null ? "" : " PLAIN") + "\" server-name=\"infinispan\"/>"
                     + "</authentication></hotrod-connector>");
             xml = replaced(xml, "<rest-connector/>", "<rest-connector><authentication"
                     + " mechanisms=\"BASIC\"/></rest-connector>");
         }
-        return plan.tls() == null ? xml : encrypted(xml, plan);
+        return clients(plan) == null ? xml : encrypted(xml, plan);
     }
 
     /** The port that Hot Rod and REST share has the encryption of its realm. */
     private static String encrypted(String common, NodePlan plan) {
         String xml = common;
         String encryption = "<encryption security-realm=\"${entresol.realm}\""
-                + " require-ssl-client-auth=\"" + (plan.tls().authorities() != null) + "\"/>";
+                + " require-ssl-client-auth=\"" + (clients(plan).authorities() != null) + "\"/>";
         for (String other : new String[] {"resp-connector", "memcached-connector"}) {
             xml = xml.replaceAll("(<" + other + "[^>]*)/>", "$1>"
                     + encryption.replace("$", "\\$") + "</" + other + ">");
         }
         String identity = "<server-identities><ssl>"
-                + STORE.formatted("keystore", NodeTls.IDENTITY)
-                + (plan.tls().authorities() == null ? ""
-                        : STORE.formatted("truststore", NodeTls.TRUSTED))
+                + STORE.formatted("keystore", NodeTls.CLIENTS.identity())
+                + (clients(plan).authorities() == null ? ""
+                        : STORE.formatted("truststore", NodeTls.CLIENTS.trusted()))
                 + "</ssl></server-identities>";
         if (plan.users() != null) {
             return replaced(xml, "<properties-realm>", identity + "<properties-realm>");
@@ -54,6 +54,10 @@ final class ServerXml {
                 "            security-realm=\"nobody\"");
         return replaced(xml, "<security-realm name=\"open\"/>", "<security-realm name=\"nobody\"/>"
                 + "<security-realm name=\"open\">" + identity + "</security-realm>");
+    }
+
+    private static TlsFiles clients(NodePlan plan) {
+        return plan.tls().get(NodeTls.CLIENTS);
     }
 
     private static String replaced(String xml, String part, String by) {

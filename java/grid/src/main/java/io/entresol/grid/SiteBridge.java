@@ -24,7 +24,7 @@ public final class SiteBridge implements ProtocolHook {
     /** In a thread of its own: see {@code async_relay_creation} of the stack. */
     @Override
     public void afterCreation(Protocol transport) {
-        new ClusterThreads().afterCreation(transport);
+        new ClusterTransport().afterCreation(transport);
         try {
             SERVES.await();
         } catch (InterruptedException ends) {

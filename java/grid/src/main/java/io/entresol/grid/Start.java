@@ -3,7 +3,9 @@ package io.entresol.grid;
 import io.entresol.jdbc.TlsFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
@@ -94,6 +96,19 @@ final class Start implements Callable<Integer> {
     @Option(names = "--tls-client-ca", paramLabel = "FILE",
             description = "authorities (PEM) of certificates that clients must show")
     private Path tlsClientAuthorities;
+
+    @Option(names = "--cluster-tls-cert", paramLabel = "FILE",
+            description = "certificate chain (PEM) that the node shows to other nodes: with it they"
+                    + " speak TLS to one another")
+    private Path clusterCertificate;
+
+    @Option(names = "--cluster-tls-key", paramLabel = "FILE",
+            description = "its private key (PEM)")
+    private Path clusterKey;
+
+    @Option(names = "--cluster-tls-ca", paramLabel = "FILE",
+            description = "authorities (PEM) of the certificates that other nodes must show")
+    private Path clusterAuthorities;
 
     @Option(names = "--memory", paramLabel = "SIZE", defaultValue = "1g",
             description = "Java's heap of each node (${DEFAULT-VALUE}); flash caches have memory of"
@@ -245,7 +260,11 @@ final class Start implements Callable<Integer> {
     }
 
     private NodePlan plan(int number) {
-        TlsFiles tls = NodeTls.parse(tlsCertificate, tlsKey, tlsClientAuthorities);
+        Map<NodeTls, TlsFiles> tls = new EnumMap<>(NodeTls.class);
+        NodeTls.CLIENTS.parse(tlsCertificate, tlsKey, tlsClientAuthorities)
+                .ifPresent(files -> tls.put(NodeTls.CLIENTS, files));
+        NodeTls.NODES.parse(clusterCertificate, clusterKey, clusterAuthorities)
+                .ifPresent(files -> tls.put(NodeTls.NODES, files));
         Ports ports = new Ports(portOffset + number * Ports.STEP);
         String own = clusterAddress == null ? bind : clusterAddress;
         NodeFolder place = new NodeFolder(

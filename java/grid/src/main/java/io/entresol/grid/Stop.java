@@ -119,7 +119,7 @@ final class Stop implements Callable<Integer> {
 
         /** By its own certificate if it speaks TLS, whatever names and authority that has. */
         Rest rest(Target target) {
-            Path own = folder.configuration().resolve(NodeTls.OWN);
+            Path own = folder.configuration().resolve(NodeTls.CLIENTS.own());
             return target.rest(server(), facts.has(Node.TLS)
                     ? Optional.of(target.tlsOf(own)) : Optional.empty());
         }

@@ -13,6 +13,7 @@ import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -208,7 +209,8 @@ class ClassArchiveTest {
 
     private NodePlan plan(String heap) {
         return new NodePlan("node", new NodeFolder(root.resolve("node")), new Ports(0), "127.0.0.1",
-                "127.0.0.1", "127.0.0.1[7800]", "grid", null, null, heap, null, null, null, false);
+                "127.0.0.1", "127.0.0.1[7800]", "grid", null, null, heap, null,
+                Map.of(), null, false);
     }
 
     /** Java says it on the standard output, where launchers read what the node says. */

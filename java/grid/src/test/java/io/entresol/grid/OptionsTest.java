@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -64,6 +65,7 @@ class OptionsTest {
         "start --tls-cert /x | go together | --tls-cert FILE --tls-key FILE",
         "start --tls-client-ca /x | go together | --tls-cert FILE --tls-key FILE",
         "start --tls-cert /no/such --tls-key /x | /no/such cannot be read | name another file",
+        "start --cluster-tls-key /x | --cluster-tls-ca go together | name all three files",
         "start --tls-cert /dev/null --tls-key /x | no certificate | BEGIN CERTIFICATE",
         "list --server http://127.0.0.1:1 --tls-ca /x | is in plain | https://HOST:PORT",
         "list --tls-cert /x | go together | name both files",
@@ -211,7 +213,7 @@ class OptionsTest {
         for (String machine : new String[] {null, "rack 7"}) {
             NodeFolder place = new NodeFolder(folder.resolve("node"));
             NodePlan plan = new NodePlan("node", place, new Ports(0), "127.0.0.1", "127.0.0.1",
-                    "127.0.0.1[7800]", "grid", null, machine, "512m", null, null,
+                    "127.0.0.1[7800]", "grid", null, machine, "512m", null, Map.of(),
                     new Deployment(Template.parse("ram"), Encoding.RESP, null,
                             OptionalLong.empty(), List.of(), List.of(), null), false);
             place.prepare(plan);
@@ -224,7 +226,7 @@ class OptionsTest {
 
     private static NodePlan plan(String members) {
         return new NodePlan("node", new NodeFolder(Path.of("node")), new Ports(0), "127.0.0.1",
-                "127.0.0.1", members, "grid", null, null, "512m", null, null, null, false);
+                "127.0.0.1", members, "grid", null, null, "512m", null, Map.of(), null, false);
     }
 
     @Test
