@@ -428,7 +428,9 @@ int64_t entresol_tables_held_back(int64_t store);
  * A store: { "name": of its cache,
  *   "store": what entresol_store_statistics gave; absent where the store is not open,
  *   "cache": { "reads", "hits", "misses", "writes", "removes", "evictions", "in_heap": numbers of
- *     the cache above it; "read_us", "write_us": how long they take in the mean, microseconds } }.
+ *     the cache above it; "read_us", "write_us": how long they take in the mean, microseconds },
+ *   "took": { "reads", "writes": [[nanoseconds, calls]]: how many calls of the store took how long
+ *     since the figures before; once for each latency } }.
  * A look: { "stores": [a store, with more: "template", "device": texts; "memory": { "cap_bytes" };
  *     "segments": what entresol_store_segments gave; "trouble": { "what", "next" }: what is wrong
  *     and what to do; "withdrew": why the node does not serve the cache],

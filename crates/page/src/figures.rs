@@ -57,11 +57,19 @@ pub fn call_tiles(figures: Figures<'_>, name: &str, path: &str) -> Markup {
             "reads " (show("/second/reads", Unit::Rate))
             ", writes " (show("/second/writes", Unit::Rate))
         }))
-        (tile("Reads take", &show("/second/read_us/p99", Unit::Latency), &html! {
-            "p99; p50 " (show("/second/read_us/p50", Unit::Latency))
+        (latency_tiles(figures, ["Reads take", "Writes take"]))
+    }
+}
+
+/// How long reads and writes took in the latest second, under these names.
+pub fn latency_tiles(figures: Figures<'_>, [reads, writes]: [&str; 2]) -> Markup {
+    let show = |path: &str| figures.show(path, Unit::Latency);
+    html! {
+        (tile(reads, &show("/second/read_us/p99"), &html! {
+            "p99; p50 " (show("/second/read_us/p50"))
         }))
-        (tile("Writes take", &show("/second/write_us/p99", Unit::Latency), &html! {
-            "p99; p50 " (show("/second/write_us/p50", Unit::Latency))
+        (tile(writes, &show("/second/write_us/p99"), &html! {
+            "p99; p50 " (show("/second/write_us/p50"))
         }))
     }
 }

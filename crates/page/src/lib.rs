@@ -23,7 +23,8 @@ mod words;
 
 pub use chart::{COLOURS, Chart, GRID, INK, decades};
 pub use figures::{
-    Answered, Figures, Row, bar, call_tiles, drawn, mark, measured, percentiles, rows, tile,
+    Answered, Figures, Row, bar, call_tiles, drawn, latency_tiles, mark, measured, percentiles,
+    rows, tile,
 };
 pub use history::{History, Sampled, Span, StoreSampled, Totals};
 pub use interval::{Interval, Kind};

@@ -23,25 +23,35 @@ pub struct Trend<S: 'static> {
 
 impl<S: Sampled> Trend<S> {
     /// How long reads take.
-    pub const READS: Trend<S> = Trend {
-        title: "Latency of reads",
-        unit: Unit::Latency,
-        lines: &[
-            ("p50", |one| one.calls().read_us[0]),
-            ("p99", |one| one.calls().read_us[1]),
-            ("p99.9", |one| one.calls().read_us[2]),
-        ],
-    };
+    pub const READS: Trend<S> = Trend::reads("Latency of reads");
     /// How long writes take.
-    pub const WRITES: Trend<S> = Trend {
-        title: "Latency of writes",
-        unit: Unit::Latency,
-        lines: &[
-            ("p50", |one| one.calls().write_us[0]),
-            ("p99", |one| one.calls().write_us[1]),
-            ("p99.9", |one| one.calls().write_us[2]),
-        ],
-    };
+    pub const WRITES: Trend<S> = Trend::writes("Latency of writes");
+
+    /// How long reads take, under that title.
+    pub const fn reads(title: &'static str) -> Trend<S> {
+        Trend {
+            title,
+            unit: Unit::Latency,
+            lines: &[
+                ("p50", |one| one.calls().read_us[0]),
+                ("p99", |one| one.calls().read_us[1]),
+                ("p99.9", |one| one.calls().read_us[2]),
+            ],
+        }
+    }
+
+    /// How long writes take, under that title.
+    pub const fn writes(title: &'static str) -> Trend<S> {
+        Trend {
+            title,
+            unit: Unit::Latency,
+            lines: &[
+                ("p50", |one| one.calls().write_us[0]),
+                ("p99", |one| one.calls().write_us[1]),
+                ("p99.9", |one| one.calls().write_us[2]),
+            ],
+        }
+    }
 
     /// How many calls there are, which are called `title`.
     pub const fn calls(title: &'static str) -> Trend<S> {

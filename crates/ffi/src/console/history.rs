@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use entresol_page::{
-    Calls, Interval, Passed, Sampled, Span, StoreCounts, StoreRates, StoreSampled, measured,
+    Calls, Interval, Kind, Passed, Sampled, Span, StoreCounts, StoreRates, StoreSampled, measured,
+    percentiles,
 };
 use serde_json::{Value, json};
+
+/// Pairs of latency and calls that are taken of a second; a histogram of two digits has fewer.
+const PAIRS_MAX: usize = 8_192;
 
 /// The samples of a store.
 #[derive(Debug)]
@@ -30,7 +34,7 @@ pub(super) struct Totals {
 pub(super) struct Sample {
     /// Seconds from the start to its end.
     seconds: f64,
-    /// Calls of the cache, whose latencies nobody tells.
+    /// Calls of the cache, with latencies of the store.
     calls: Calls,
     store: StoreRates,
     /// Bytes of live records, and entries, at the end.
@@ -45,9 +49,9 @@ impl History {
         History(entresol_page::History::since(totals))
     }
 
-    /// Adds a look.
-    pub(super) fn look(&self, totals: Totals) {
-        self.0.look(totals, &Interval::default());
+    /// Adds a look, and how long calls took since the one before.
+    pub(super) fn look(&self, totals: Totals, took: &Interval) {
+        self.0.look(totals, took);
     }
 
     /// The latest second.
@@ -81,6 +85,20 @@ impl Totals {
     }
 }
 
+/// How long calls of a store took since it was asked before: pairs of nanoseconds and of how many
+/// calls took so long. What is no such pair is passed over.
+pub(super) fn took(store: &Value) -> Interval {
+    let mut interval = Interval::default();
+    for (kind, name) in [(Kind::Read, "reads"), (Kind::Write, "writes")] {
+        for pair in store["took"][name].as_array().into_iter().flatten().take(PAIRS_MAX) {
+            if let (Some(nanoseconds), Some(calls)) = (pair[0].as_u64(), pair[1].as_u64()) {
+                interval.record(kind, nanoseconds, calls);
+            }
+        }
+    }
+    interval
+}
+
 impl Sample {
     /// As figures of a page.
     pub(super) fn figures(&self) -> Value {
@@ -89,6 +107,8 @@ impl Sample {
         let StoreRates { gets, device_bytes } = self.store;
         json!({
             "calls": measured(self.calls.rate()),
+            "read_us": percentiles(self.calls.read_us),
+            "write_us": percentiles(self.calls.write_us),
             "reads": rate(reads),
             "writes": rate(writes),
             "removes": rate(removes),
@@ -125,12 +145,12 @@ impl entresol_page::Totals for Totals {
         self.at
     }
 
-    fn since(&self, before: &Totals, _interval: &Interval) -> Sample {
+    fn since(&self, before: &Totals, took: &Interval) -> Sample {
         let passed = Passed::between(before.at, self.at);
         let rates = passed.grown(before.calls, self.calls);
         Sample {
             seconds: self.at.as_secs_f64(),
-            calls: Calls { rates, ..Calls::default() },
+            calls: Calls { rates, ..passed.calls(took) },
             store: passed.store(&before.store, &self.store),
             kept: self.kept.map(|level| level as f32),
             memory_bytes: self.memory_bytes.map(|level| level as f32),

@@ -8,7 +8,7 @@ use entresol_page::Span;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::history::{History, Sample, Totals};
+use super::history::{History, Sample, Totals, took};
 use super::look::stores;
 
 /// Stores that samples are kept of: some 200 KiB each.
@@ -29,13 +29,13 @@ impl Samples {
             let name = store["name"].as_str().unwrap_or_default();
             let totals = Totals::of(at, store);
             if let Some(history) = histories.get(name) {
-                looks.push((Arc::clone(history), totals));
+                looks.push((Arc::clone(history), totals, store));
             } else if histories.len() < STORES_MAX {
                 histories.insert(name.to_owned(), Arc::new(History::since(totals)));
             }
         }
         drop(histories);
-        looks.into_iter().for_each(|(history, totals)| history.look(totals));
+        looks.into_iter().for_each(|(history, totals, store)| history.look(totals, &took(store)));
     }
 
     /// The latest second of a store.

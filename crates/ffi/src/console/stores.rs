@@ -2,7 +2,8 @@
 
 use entresol_page::store::{self, Memory};
 use entresol_page::{
-    CELLS, Cell, Charts, Figures, Row, Span, Unit, rows, segments, share, text_of, tile,
+    CELLS, Cell, Charts, Figures, Row, Span, Unit, latency_tiles, rows, segments, share, text_of,
+    tile,
 };
 use maud::{Markup, html};
 use serde_json::Value;
@@ -113,6 +114,7 @@ fn tiles(figures: Figures<'_>) -> Markup {
                 "reads " (show("/second/reads", Unit::Rate))
                 ", writes " (show("/second/writes", Unit::Rate))
             }))
+            (latency_tiles(figures, ["Reads of the store take", "Writes of the store take"]))
             (tile("Reads found", &html! { (found(figures)) }, &html! {
                 (show("/cache/hits", Unit::Count)) " of " (show("/cache/reads", Unit::Count))
             }))

@@ -4,11 +4,12 @@ use entresol_page::{Sampled, Trend, Unit};
 
 use super::history::Sample;
 
-/// What points of charts are; no latency is among them.
+/// What points of charts are.
 pub(super) const POINTS: &str = "Charts have points by the second for the last ten minutes, by \
-    the minute for the last day. Where a point is of several of them, it is their mean.";
+    the minute for the last day. Where a point is of several of them, it is their mean, and of a \
+    latency the longest. A latency is that of a call of the store, from the call to its end.";
 
-pub(super) const TRENDS: [Trend<Sample>; 6] = [
+pub(super) const TRENDS: [Trend<Sample>; 8] = [
     Trend {
         title: "Calls of the cache on this node",
         unit: Unit::Rate,
@@ -18,6 +19,8 @@ pub(super) const TRENDS: [Trend<Sample>; 6] = [
             ("removals", |one| one.calls().rates[2]),
         ],
     },
+    Trend::reads("Latency of the store's reads"),
+    Trend::writes("Latency of the store's writes"),
     Trend::gets("Gets of the store by who answers"),
     Trend::DEVICE,
     Trend { title: "Live on the device", unit: Unit::Bytes, lines: &[("live", |one| one.kept[0])] },

@@ -87,6 +87,9 @@ fn expected(store: &Value, path: &str) -> String {
     match path {
         "/second/reads" | "/second/calls" => "125.0".to_owned(),
         "/second/memory_hits" | "/second/writes" => "0.0".to_owned(),
+        "/second/read_us/p50" => "0.2".to_owned(),
+        "/second/read_us/p99" => "0.25".to_owned(),
+        path if path.starts_with("/second/write_us/") => "0.0".to_owned(),
         path if path.starts_with("/second/") => {
             let key = path.rsplit('/').next().unwrap();
             json!(store["store"][key].as_u64().unwrap() as f64 / 2.0).to_string()
@@ -114,7 +117,9 @@ fn every_figure_of_the_page_is_that_of_the_statistics() {
         store.run(PUT, 0, format!("{number}").as_bytes(), &value_of(number, 1000));
         store.run(GET, 0, format!("{}", number * 2).as_bytes(), b"");
     }
-    console.take(&json!({"stores": [of(&store, 250)]}), 7_000);
+    let mut taken = of(&store, 250);
+    taken["took"] = json!({"reads": [[200, 98], [250, 2], ["no pair"]], "writes": 3});
+    console.take(&json!({"stores": [taken]}), 7_000);
     let mut shown = of(&store, 250);
     shown["template"] = json!("flash,partitioned");
     shown["device"] = json!("/flash/prices");

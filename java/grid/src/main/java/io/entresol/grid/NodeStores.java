@@ -85,9 +85,11 @@ final class NodeStores {
     }
 
     /** What is sampled. */
-    static String figures(EmbeddedCacheManager manager) {
+    static String figures(EmbeddedCacheManager manager, Latencies.OfStores latencies) {
         return array(of(manager).stream().map(found -> with(Json.object("name", found.name()),
-                measured(found)))).insert(0, "{\"stores\":").append('}').toString();
+                measured(found) + (found.store() == null ? ""
+                        : ",\"took\":" + latencies.of(found.store()).taken()))))
+                .insert(0, "{\"stores\":").append('}').toString();
     }
 
     /** At length; of a cache that is chosen, or those that a page has room for, with a map. */

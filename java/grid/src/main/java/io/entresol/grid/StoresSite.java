@@ -49,6 +49,7 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
     private final EmbeddedCacheManager manager;
     private final String node;
     private final StoreConsole console;
+    private final Latencies.OfStores latencies = new Latencies.OfStores();
     private final long begun = System.nanoTime();
     private final ScheduledExecutorService sampling = Executors.newSingleThreadScheduledExecutor(
             task -> {
@@ -69,7 +70,7 @@ final class StoresSite implements SqlServer.Site, AutoCloseable {
 
     private void sample() {
         try {
-            console.take(Trusted.call(() -> NodeStores.figures(manager)));
+            console.take(Trusted.call(() -> NodeStores.figures(manager, latencies)));
             told = "";
         } catch (RuntimeException failure) {
             // As while a cache stops; charts have a gap then.

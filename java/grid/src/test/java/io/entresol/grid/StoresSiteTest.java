@@ -16,6 +16,7 @@ import java.util.Base64;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -117,6 +118,13 @@ class StoresSiteTest {
         String one = get(port, address, "ada:secret").body();
         assertFalse(figures(one, ESCAPED).isEmpty());
         assertTrue(figures(one, "prices").isEmpty());
+        AtomicInteger next = new AtomicInteger(200);
+        TestGrid.await(() -> {
+            rest.post(Rest.cache("prices") + "/" + next.getAndIncrement(), "text/plain", "value");
+            return figures(page(port, "ada:secret"), "prices").stream().filter(shown ->
+                    shown.path().matches("/second/(read|write)_us/p99")
+                            && Double.parseDouble(shown.value()) > 0).count() == 2;
+        }, "no second has latencies of reads and of writes");
         // Clients of SQL are served as before.
         grid.ask("sql", "select 1 as found", ada[0], ada[1], ada[2], ada[3]).succeeded();
         grid.stop().succeeded();
@@ -194,8 +202,12 @@ class StoresSiteTest {
     }
 
     private String page(int port) {
+        return page(port, null);
+    }
+
+    private String page(int port, String user) {
         try {
-            return get(port, "/", null).body();
+            return get(port, "/", user).body();
         } catch (Exception failure) {
             throw new AssertionError(failure);
         }

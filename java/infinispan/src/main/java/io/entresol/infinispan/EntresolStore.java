@@ -11,7 +11,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.LongConsumer;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.infinispan.commons.ThreadGroups;
 import org.infinispan.commons.configuration.ConfiguredBy;
 import org.infinispan.commons.util.IntSet;
@@ -42,6 +44,9 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
     private ClosedStore<K, V> closed;
     /** Null unless the store is open. */
     private final AtomicReference<OpenStore<K, V>> open = new AtomicReference<>();
+
+    /** Null: nobody is told. */
+    private volatile StoreLatencies latencies;
 
     @Override
     public CompletionStage<Void> start(InitializationContext given) {
@@ -126,19 +131,40 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
         return Optional.ofNullable(open.get()).flatMap(known -> known.segments(groups));
     }
 
+    /** From now on tells how long each call takes that reads, writes or removes one entry. */
+    public void tell(StoreLatencies told) {
+        latencies = told;
+    }
+
+    private <T> CompletionStage<T> reading(Supplier<CompletionStage<T>> call) {
+        StoreLatencies told = latencies;
+        return told == null ? call.get() : timed(call, told::read);
+    }
+
+    private <T> CompletionStage<T> writing(Supplier<CompletionStage<T>> call) {
+        StoreLatencies told = latencies;
+        return told == null ? call.get() : timed(call, told::write);
+    }
+
+    private static <T> CompletionStage<T> timed(Supplier<CompletionStage<T>> call,
+            LongConsumer told) {
+        long begun = System.nanoTime();
+        return call.get().whenComplete((done, failure) -> told.accept(System.nanoTime() - begun));
+    }
+
     @Override
     public CompletionStage<MarshallableEntry<K, V>> load(int segment, Object key) {
-        return opened().load(segment, key);
+        return reading(() -> opened().load(segment, key));
     }
 
     @Override
     public CompletionStage<Boolean> containsKey(int segment, Object key) {
-        return opened().containsKey(segment, key);
+        return reading(() -> opened().containsKey(segment, key));
     }
 
     @Override
     public CompletionStage<Void> write(int segment, MarshallableEntry<? extends K, ? extends V> e) {
-        return opened().write(segment, e);
+        return writing(() -> opened().write(segment, e));
     }
 
     @Override
@@ -152,7 +178,7 @@ public class EntresolStore<K, V> implements NonBlockingStore<K, V> {
 
     @Override
     public CompletionStage<Boolean> delete(int segment, Object key) {
-        return opened().delete(segment, key);
+        return writing(() -> opened().delete(segment, key));
     }
 
     @Override

@@ -2,19 +2,17 @@ package io.entresol.grid.bench;
 
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLongArray;
-import java.util.concurrent.atomic.LongAdder;
+import org.HdrHistogram.Histogram;
+import org.HdrHistogram.Recorder;
 
 /** Figures of a running load: a line every few seconds, each for the time since the line before. */
 final class Meter implements AutoCloseable {
-    /** Buckets for each doubling of a latency. */
-    private static final int STEPS = 8;
-    private static final double PERCENTILE = 0.99;
+    private static final int DIGITS = 2;
+    private static final double PERCENT = 99;
 
     private final String name;
     private final long seconds;
-    private final AtomicLongArray buckets = new AtomicLongArray(Long.SIZE * STEPS);
-    private final LongAdder nanos = new LongAdder();
+    private final Recorder latencies = new Recorder(DIGITS);
     private final Thread printing;
     private final long begun = System.nanoTime();
 
@@ -33,8 +31,7 @@ final class Meter implements AutoCloseable {
 
     /** An operation took so long. */
     void note(long took) {
-        buckets.incrementAndGet(bucket(took));
-        nanos.add(took);
+        latencies.recordValue(took);
     }
 
     @Override
@@ -63,39 +60,11 @@ final class Meter implements AutoCloseable {
     }
 
     private void line(long since, long interval) {
-        long[] counts = new long[buckets.length()];
-        long count = 0;
-        for (int at = 0; at < counts.length; at++) {
-            counts[at] = buckets.getAndSet(at, 0);
-            count += counts[at];
-        }
-        long spent = nanos.sumThenReset();
-        if (count > 0) {
+        Histogram all = latencies.getIntervalHistogram();
+        if (all.getTotalCount() > 0) {
             System.err.printf(Locale.ROOT, "%8.1f s  %s: %,.0f op/s, mean %,.0f us, p99 %,.0f us%n",
-                    since / 1e9, name, count * 1e9 / interval, spent / 1e3 / count,
-                    percentile(counts, count) / 1e3);
+                    since / 1e9, name, all.getTotalCount() * 1e9 / interval, all.getMean() / 1e3,
+                    all.getValueAtPercentile(PERCENT) / 1e3);
         }
-    }
-
-    /** The end of the bucket that it is in: at most an eighth too high. */
-    static double percentile(long[] counts, long count) {
-        long below = 0;
-        int at = -1;
-        while (below < count * PERCENTILE) {
-            below += counts[++at];
-        }
-        return limit(at);
-    }
-
-    static int bucket(long took) {
-        long value = Math.max(STEPS, took);
-        int power = Long.SIZE - 1 - Long.numberOfLeadingZeros(value);
-        return power * STEPS + (int) (value >> power - 3 & STEPS - 1);
-    }
-
-    /** Above all latencies of the bucket. */
-    static double limit(int bucket) {
-        int power = bucket / STEPS;
-        return Math.scalb(1.0 + (bucket % STEPS + 1) / (double) STEPS, power);
     }
 }
