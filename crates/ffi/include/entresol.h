@@ -417,6 +417,11 @@ int64_t entresol_tables_fold(int64_t store, int64_t words);
 /* Text: why the last sweep of merges let changes of a table wait; 0 if it let none wait. */
 int64_t entresol_tables_held_back(int64_t store);
 
+/* Text: a JSON array with an object for each table in memory: { "name": its bytes in hexadecimal;
+ * since it came into memory: "changes", "change_bytes" of their keys and values, "pages_written",
+ * "page_bytes"; now: "waiting_changes", which are not merged, and "memory_bytes" }. */
+int64_t entresol_tables_figures(int64_t store);
+
 /* A console of stores
  *
  * A page of HTML of what the stores of a process do, for a program that serves it; it may be used

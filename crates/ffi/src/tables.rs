@@ -6,6 +6,7 @@
 //! calls again and again.
 
 mod batch;
+mod figures;
 mod folding;
 mod gets;
 
@@ -273,6 +274,15 @@ export! {
         // SAFETY: the caller's promise.
         let store = unsafe { store_at(store) };
         Ok(store.host.tree()?.held_back().map_or(0, |why| text::leak(0, &why)))
+    }
+}
+
+export! {
+    /// Text: the figures of each table in memory, as a JSON array.
+    entresol_tables_figures, Java_io_entresol_heap_engine_Jni_tablesFigures(store) {
+        // SAFETY: the caller's promise.
+        let store = unsafe { store_at(store) };
+        Ok(text::leak(0, &figures::all(&store.host.table_figures())))
     }
 }
 

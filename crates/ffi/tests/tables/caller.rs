@@ -2,6 +2,8 @@
 
 use entresol_ffi::tables::*;
 
+use serde_json::Value;
+
 use crate::support::{Folder, MIB, Store, text_at};
 
 pub(crate) const PUT: u32 = 1;
@@ -238,6 +240,12 @@ impl Batch {
 pub(crate) fn open(folder: &Folder, more: &str) -> Store {
     let options = format!("capacity={}\njournal={}\n{more}", 96 * MIB, 16 * MIB);
     Store::open(&folder.file(), &options).unwrap()
+}
+
+pub(crate) fn figures(store: &Store) -> Value {
+    // SAFETY: the store is open.
+    let text = text_at(checked(unsafe { entresol_tables_figures(store.address) }).unwrap());
+    serde_json::from_str(&text).unwrap()
 }
 
 pub(crate) fn held_back(store: &Store) -> String {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use caller::{
     ABSENT, ADD, Batch, Cut, DESCENDING, MEMORY, PRESENT, PUT, REMOVE, Row, SYNCED, Table, VALUE,
-    checked, held_back, open, plain,
+    checked, figures, held_back, open, plain,
 };
 use entresol_ffi::tables::*;
 use support::{Folder, MIB, Store};
@@ -286,6 +286,28 @@ fn merges_ask_the_callers_function_and_wait_where_it_fails() {
         listener.join().unwrap()
     });
     assert!(listening > 10 && answers.load(Ordering::Relaxed) > 1000, "{listening} questions");
+}
+
+#[test]
+fn each_table_has_figures_of_its_own_by_its_name() {
+    let folder = Folder::new("tables-figures");
+    let store = open(&folder, "");
+    assert_eq!(figures(&store), serde_json::json!([]));
+    let (one, other) =
+        (Table::open(&store, b"one").unwrap(), Table::open(&store, &[0xff]).unwrap());
+    Batch::default().with(&one, PUT, b"key", &[1; 7]).must(&store, MEMORY);
+    Batch::default().with(&other, PUT, b"a", b"").with(&other, PUT, b"b", b"").must(&store, MEMORY);
+    let found = figures(&store);
+    let of = |name: &str, figure: &str| {
+        let table = found.as_array().unwrap().iter().find(|table| table["name"] == name).unwrap();
+        table[figure].as_u64().unwrap()
+    };
+    assert_eq!((of("6f6e65", "changes"), of("6f6e65", "change_bytes")), (1, 10));
+    assert_eq!(
+        (of("ff", "changes"), of("ff", "waiting_changes"), of("ff", "page_bytes")),
+        (2, 2, 0)
+    );
+    assert!(of("ff", "memory_bytes") > 0);
 }
 
 #[test]

@@ -4,6 +4,7 @@ import io.entresol.heap.engine.NativeStore;
 import io.entresol.heap.engine.Text;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 
 /**
@@ -65,6 +66,11 @@ public final class Store extends Opened {
      */
     public Optional<String> heldBack() {
         return engine.tables().heldBack();
+    }
+
+    /** Figures of each ordered table that is in memory, since it came there. */
+    public List<TableFigures> tableFigures() {
+        return engine.tables().figures();
     }
 
     /**

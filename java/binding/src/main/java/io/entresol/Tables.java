@@ -5,6 +5,7 @@ import io.entresol.heap.engine.NativeTables;
 import io.entresol.heap.engine.Text;
 import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -81,6 +82,16 @@ final class Tables {
         try {
             long text = StoreException.checked(NativeTables.tablesHeldBack(engine.address()));
             return text == 0 ? Optional.empty() : Optional.of(Failure.text(text));
+        } finally {
+            Reference.reachabilityFence(engine);
+        }
+    }
+
+    /** Figures of each table in memory. */
+    List<TableFigures> figures() {
+        try {
+            return TableFigures.of(Failure.text(
+                    StoreException.checked(NativeTables.tablesFigures(engine.address()))));
         } finally {
             Reference.reachabilityFence(engine);
         }

@@ -43,6 +43,27 @@ class OrderedTableTest {
                 .orderedTables(16 * MIB).waitingChanges(200_000).durability(Durability.MEMORY);
     }
 
+    @Test
+    void eachTableHasFiguresOfItsOwn() {
+        try (Store store = Store.open(options())) {
+            assertEquals(List.of(), store.tableFigures());
+            byte[] other = {-1, 0};
+            store.table("one").put(bytes("key"), new byte[7]);
+            store.table(other).put(bytes("a"), new byte[1]);
+            store.table(other).put(bytes("b"), new byte[1]);
+            Map<String, TableFigures> found = new TreeMap<>();
+            store.tableFigures().forEach(table -> found.put(Arrays.toString(table.name()), table));
+            assertEquals(2, found.size());
+            TableFigures one = found.get(Arrays.toString(bytes("one")));
+            assertEquals(List.of(1L, 10L), List.of(one.changes(), one.changeBytes()));
+            TableFigures two = found.get(Arrays.toString(other));
+            assertEquals(List.of(2L, 4L, 2L), List.of(two.changes(), two.changeBytes(),
+                    two.waitingChanges()));
+            assertEquals(List.of(0L, 0L), List.of(two.pagesWritten(), two.pageBytes()));
+            assertTrue(two.memoryBytes() > 0 && two.writeAmplification() == 0, two.toString());
+        }
+    }
+
     private static byte[] bytes(String text) {
         return text.getBytes(UTF_8);
     }

@@ -286,6 +286,9 @@ final class Jni {
     /** Text: why the last sweep of merges let changes wait; 0 if it let none. */
     static native long tablesHeldBack(long store);
 
+    /** Text: the figures of each table in memory, as a JSON array. */
+    static native long tablesFigures(long store);
+
     /** A console of stores; its address. */
     static native long consoleOpen(long title, long length);
 
