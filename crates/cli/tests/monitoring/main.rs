@@ -20,6 +20,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use query::Query;
 use rustls::{ClientConfig, RootCertStore};
 use scrape::Scrape;
@@ -31,7 +33,7 @@ const DASHBOARD: &str = include_str!("../../../../packaging/grafana/entresol.jso
 const ALERTS: &str = include_str!("../../../../packaging/prometheus/alerts.yaml");
 const REFERENCE: &str = include_str!("../../../../docs/guides/monitoring.md");
 
-/// A server, killed when dropped.
+/// A server. Dropped, it is told to stop: one that is killed leaves its write buffers behind.
 struct Running {
     child: Child,
     admin: String,
@@ -82,7 +84,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.child.kill());
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        drop(kill(pid, Signal::SIGTERM));
         drop(self.child.wait());
     }
 }
