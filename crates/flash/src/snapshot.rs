@@ -82,6 +82,19 @@ impl SnapshotRead {
 }
 
 impl Snapshot {
+    /// Has background work free room for one to come; whether it is there. Nobody waits for more
+    /// where no snapshot can be taken.
+    pub(crate) fn make_room(engine: &Engine) -> bool {
+        if engine.policy.when_full() == WhenFull::MakesRoom
+            || engine.held.lock().upgrade().is_some()
+        {
+            return true;
+        }
+        let mut is_there = true;
+        engine.shards.iter().for_each(|shard| is_there &= shard.lock().log.spare_for_snapshot());
+        is_there
+    }
+
     pub(crate) fn take(engine: &Arc<Engine>) -> Result<Snapshot> {
         engine.check_open()?;
         if engine.policy.when_full() == WhenFull::MakesRoom {

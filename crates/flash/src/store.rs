@@ -103,8 +103,17 @@ impl Store {
         self.engine.close(now)
     }
 
+    /// Has background work free more room than usual until the next snapshot: in a store that has
+    /// been full of what is dead, writes would soon need a segment that the snapshot holds, and it
+    /// would be given up before it is read. Whether the room is there: else ask again after some
+    /// calls of [`maintain`](Store::maintain), for as long as you have patience.
+    pub fn make_room_for_snapshot(&self) -> bool {
+        Snapshot::make_room(&self.engine)
+    }
+
     /// The store as it is now, to be read while it goes on. It holds segments from reclaim until
-    /// they are read, so it should be read at once, and dropped.
+    /// they are read, so it should be read at once, and dropped. See
+    /// [`make_room_for_snapshot`](Store::make_room_for_snapshot).
     ///
     /// Errors: `Busy`, while there is another one; `InvalidInput` of a cache, which may lose what
     /// it has; `Poisoned`.

@@ -8,16 +8,22 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use entresol_host::run_when_idle;
 use entresol_tier::{Error, Snapshot, SnapshotRead};
 use tracing::debug;
 
-use crate::backup::Copied;
+use crate::backup::{Backup, Copied};
 use crate::error::ServeError;
 use crate::operations::OperationId;
 use crate::shared::{Copier, Item, Shared, Wanted};
+
+/// How long a snapshot is put off at most until background work has made room for it, and how often
+/// that is asked.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+const ROOM_ASKED: Duration = Duration::from_millis(5);
 
 /// A read that waits for the device.
 pub(crate) struct Reading {
@@ -57,9 +63,21 @@ fn copied(
     later: impl FnOnce(Arc<Snapshot>, SnapshotRead),
 ) -> Option<Result<Copied, Error>> {
     let (snapshot, read) = match wanted {
-        Wanted::Snapshot => {
-            let taken = shared.tier.store().snapshot();
-            return Some(taken.map(|taken| Copied::Snapshot(Arc::new(taken))));
+        Wanted::Snapshot { when_idle } => {
+            let asked = Instant::now();
+            // It is worth waiting for: else writes soon need what is not read.
+            while !shared.tier.store().make_room_for_snapshot()
+                && asked.elapsed() < ROOM_PATIENCE
+                && !shared.is_stopping()
+            {
+                thread::sleep(ROOM_ASKED);
+            }
+            return Some(shared.tier.store().snapshot().map(|taken| {
+                // Here, since a worker would keep its clients waiting.
+                let backup = Backup::new(Arc::new(taken), when_idle);
+                let described = backup.description();
+                Copied::Snapshot(Box::new((backup, described)))
+            }));
         }
         Wanted::Bytes { snapshot, segment, offset, length, when_idle } => {
             match snapshot.begin_read(&segment, offset, length) {

@@ -159,8 +159,8 @@ pub(crate) struct Copier {
 
 /// What a copier waits for.
 pub(crate) enum Wanted {
-    /// A snapshot of the store.
-    Snapshot,
+    /// A snapshot of the store, to be read only while nothing else wants a processor, or at once.
+    Snapshot { when_idle: bool },
     /// Bytes of a segment of one.
     Bytes {
         snapshot: Arc<Snapshot>,

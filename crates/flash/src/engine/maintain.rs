@@ -124,8 +124,8 @@ impl Engine {
         let short_of_slots = shard.is_short_of_slots();
         let log = &mut shard.log;
         let (free, releasing) = (log.free_count(), log.releasing_count());
-        let low = free + releasing < log.free_target() || short_of_slots;
-        if free < log.free_target() && !low {
+        let low = free + releasing < log.free_in_background() || short_of_slots;
+        if free < log.free_in_background() && !low {
             if idle {
                 log.begin_release()?;
             } else {

@@ -34,6 +34,8 @@ pub(super) struct Holding {
     hold: Option<Arc<Hold>>,
     /// Held segments that are released, with the stamps of their release.
     back: Vec<(u32, Stamp)>,
+    /// Segments that are kept free beside those that always are, for a snapshot to come.
+    spare: u32,
 }
 
 impl Holding {
@@ -54,10 +56,32 @@ pub(crate) struct HeldSegment {
     pub rank: (u8, u64),
 }
 
+/// Of the segments of a log, this part is spare for a snapshot: some seconds of writes, in which
+/// its first segments are read.
+const SPARE_PART: u32 = 64;
+/// In a small log.
+const SPARE_MIN: u32 = 4;
+
 impl Log {
+    /// Has background work keep more segments free until a snapshot is taken: half at most of what
+    /// it could. Whether they are free, or about to be.
+    pub(crate) fn spare_for_snapshot(&mut self) -> bool {
+        let live = self.live_bytes().div_ceil(u64::from(self.shape.segment_bytes)) as u32;
+        let possible = self.shape.segments.saturating_sub(live + self.free_target());
+        let wanted = (self.shape.segments / SPARE_PART).max(SPARE_MIN);
+        self.holding.spare = wanted.min(possible / 2);
+        self.free_count() + self.releasing_count() >= self.free_in_background()
+    }
+
+    /// Segments that background work keeps free, or about to be.
+    pub(crate) fn free_in_background(&self) -> u32 {
+        self.free_target() + self.holding.spare
+    }
+
     /// Holds all segments in use, as they are now.
     pub(crate) fn hold(&mut self, hold: &Arc<Hold>) -> Vec<HeldSegment> {
         self.holding.hold = Some(Arc::clone(hold));
+        self.holding.spare = 0;
         let numbers = 0..self.shape.segments;
         let held: Vec<HeldSegment> = numbers.filter_map(|number| self.held(number)).collect();
         held.iter().for_each(|held| self.segments[held.segment as usize].held = true);

@@ -253,6 +253,39 @@ fn a_store_that_needs_the_room_gives_the_snapshot_up_and_not_a_write() {
     copying.check(StoreOptions { shards: 2, ..small() });
 }
 
+/// How many writes a store takes that has been overwritten for long, until it gives up a snapshot
+/// that nobody reads.
+fn writes_beside_a_snapshot(makes_room: bool) -> u32 {
+    let mut random = Random::new(9);
+    let (store, mut session) = open(&device(32 << 20), StoreOptions { shards: 2, ..small() });
+    let mut model = Model::new();
+    let mut write_one = || write(&mut session, &mut model, &mut random);
+    for _ in 0..40_000 {
+        write_one();
+    }
+    let mut rounds = 0;
+    while makes_room && !store.make_room_for_snapshot() {
+        store.maintain(NOW, Budget { segments: 1 }).unwrap();
+        rounds += 1;
+        assert!(rounds < 10_000, "the room does not come");
+    }
+    let snapshot = store.snapshot().unwrap();
+    assert!(store.make_room_for_snapshot(), "of a second one, which there cannot be");
+    let mut writes = 0;
+    while !snapshot.is_broken() {
+        store.maintain(NOW, Budget { segments: 2 }).unwrap();
+        write_one();
+        writes += 1;
+    }
+    writes
+}
+
+#[test]
+fn a_store_that_made_room_before_a_snapshot_goes_on_longer_beside_it() {
+    let (without, with) = (writes_beside_a_snapshot(false), writes_beside_a_snapshot(true));
+    assert!(with > 2 * without, "{with} writes against {without}");
+}
+
 #[test]
 fn a_snapshot_is_the_only_one_and_ends_with_its_store() {
     let (store, mut session) = open(&device(4 << 20), small());

@@ -76,12 +76,11 @@ pub(crate) fn begin<'a>(_: &Request<'a>) -> Result<Plan<'a>, Failure> {
                 _ => return Err(Failure::SYNTAX),
             };
             steps.client.backup.take();
-            match copied(&steps.engine, Wanted::Snapshot).await? {
-                Copied::Snapshot(snapshot) => {
-                    let backup = Backup::new(snapshot, when_idle);
-                    let description = bulk(&backup.description());
+            match copied(&steps.engine, Wanted::Snapshot { when_idle }).await? {
+                Copied::Snapshot(taken) => {
+                    let (backup, described) = *taken;
                     steps.client.backup.replace(Some(Rc::new(backup)));
-                    Ok(description)
+                    Ok(bulk(described.as_bytes()))
                 }
                 Copied::Bytes(_) => unreachable!("a snapshot was asked for"),
             }
