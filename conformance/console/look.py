@@ -38,9 +38,12 @@ class Browser:
     """A headless Chromium, by the WebDriver protocol."""
 
     def __init__(self, directory):
+        program = shutil.which("chromedriver")
+        if program is None:
+            sys.exit("look.py: chromedriver is not there; install chromium and chromium-driver")
         self.port = free_port()
         self.driver = subprocess.Popen(
-            [shutil.which("chromedriver"), f"--port={self.port}"],
+            [program, f"--port={self.port}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.session = ""
         until("chromedriver answers", self.answers)

@@ -118,7 +118,7 @@ fn by_age(cells: &[Cell], figures: Figures<'_>) -> Markup {
         ))
         p.soft { "The more a cell stands out, the older it is. Free segments, and those that are \
             being written, have no age." }
-        table {
+        div.wide { table {
             thead { tr {
                 th { "Sealed segments" } th.n { "How many" } th.n { "Live" } th.n { "Live share" }
                 th.n { "Age up to, writes" }
@@ -134,7 +134,7 @@ fn by_age(cells: &[Cell], figures: Figures<'_>) -> Markup {
                     td.n { (figures.show(&at("age_writes_max"), Unit::Count)) }
                 }
             } }
-        }
+        } }
     }
 }
 
