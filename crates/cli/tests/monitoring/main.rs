@@ -85,7 +85,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let pid = Pid::from_raw(self.child.id().cast_signed());
-        drop(kill(pid, Signal::SIGTERM));
+        kill(pid, Signal::SIGTERM).expect("it runs, or is not waited for");
         drop(self.child.wait());
     }
 }
