@@ -44,7 +44,7 @@ impl Backup {
         let mut text = described.to_string();
         text.truncate(text.len() - 1);
         text.push_str(",\"segments\":[");
-        // Not as values of JSON, which take ten times as long.
+        // Not as values of JSON: a large store has a million of them.
         for (place, segment) in snapshot.segments().iter().enumerate() {
             let SnapshotSegment { at, sequence, bytes, sealed, .. } = *segment;
             text.push_str(if place == 0 { "{" } else { ",{" });
