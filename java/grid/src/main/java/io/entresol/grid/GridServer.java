@@ -16,7 +16,7 @@ import org.infinispan.server.configuration.ServerConfigurationBuilder;
 final class GridServer extends Server {
     GridServer(File root, List<Path> configurations, Properties properties) {
         super(root, configurations, properties);
-        if (NodeTls.CLIENTS.of(properties).map(TlsFiles::authorities).isPresent()) {
+        if (NodeTls.CLIENTS.of(properties::getProperty).map(TlsFiles::authorities).isPresent()) {
             // The connectors of the port that several share say it, and the port does not hear it.
             getConfigurationBuilderHolder().getGlobalConfigurationBuilder()
                     .module(ServerConfigurationBuilder.class).endpoints().endpoints().values()

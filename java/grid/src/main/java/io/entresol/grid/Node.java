@@ -97,7 +97,8 @@ public final class Node {
             RespFront.standBefore(node.server.getProtocolServers().values());
             node.serveSql(plan);
             for (NodeTls each : NodeTls.values()) {
-                each.of(plan).ifPresent(tls -> each.watch(tls, folder.configuration()));
+                each.of(plan::getProperty)
+                        .ifPresent(tls -> each.watch(tls, folder.configuration()));
             }
             Json facts = facts(plan::getProperty);
             folder.writeRunning(facts);
@@ -118,7 +119,7 @@ public final class Node {
     /** By JDBC, to those whom the other endpoints let in, and the console of stores beside it. */
     private void serveSql(Properties plan) throws Exception {
         String realm = plan.getProperty(REALM);
-        Optional<TlsFiles> tls = NodeTls.CLIENTS.of(plan);
+        Optional<TlsFiles> tls = NodeTls.CLIENTS.of(plan::getProperty);
         SSLParameters demanded = new SSLParameters();
         demanded.setNeedClientAuth(tls.map(TlsFiles::authorities).isPresent());
         stores = new StoresSite(server.getCacheManager());

@@ -101,10 +101,6 @@ enum NodeTls {
         }
     }
 
-    Optional<TlsFiles> of(Properties plan) {
-        return of(plan::getProperty);
-    }
-
     Optional<TlsFiles> of(UnaryOperator<String> plan) {
         String authorities = plan.apply(line(trusting));
         return Optional.ofNullable(plan.apply(line("cert"))).map(certificate ->
